@@ -67,7 +67,7 @@ class Steps:
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.dataset import ShardWriter
-    from recordsmith.sources.source import ignore_note
+    from recordsmith.sources.samples import ignore_note
     from recordsmith.writing.building import survey_written
     from recordsmith.writing.packing import PackOptions, assign_shards
 

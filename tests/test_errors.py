@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.support import errors
+from recordsmith.support import errors, words
 from recordsmith.support.errors import (
     MAX_PROBLEMS,
     CorruptDataError,
@@ -260,12 +260,12 @@ def test_located_is_only_for_damaged_data() -> None:
 
 def test_names_of_files_are_shown_in_one_short_line() -> None:
     known = ["a\nb", "", "x" * 100_000, *(f"name {number}" for number in range(1_000_000))]
-    hint = errors.suggest_names("zz", known, "none")
+    hint = words.suggest_names("zz", known, "none")
     assert hint.startswith(r"available: 'a\nb', '', 'xxx")
     assert hint.endswith(" and 999,973 more")
     assert len(hint) < 1000
-    assert errors.suggest_names("zz", [], "none") == "none"
-    assert errors.suggest_names("namee 7", known, "none") == "did you mean 'name 7'?"
+    assert words.suggest_names("zz", [], "none") == "none"
+    assert words.suggest_names("namee 7", known, "none") == "did you mean 'name 7'?"
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
 )
 def test_keys_are_similar_by_what_differs(name: str, similar: str | None) -> None:
     known = ["image/class/label", "image/objects/bbox/ymin", "tokens"]
-    assert errors.similar_key(name, known) == similar
+    assert words.similar_key(name, known) == similar
 
 
 # -- problems --------------------------------------------------------------------------------------

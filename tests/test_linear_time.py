@@ -53,13 +53,13 @@ def colliding(number: int) -> int:
 @case
 def heads_of_annotations(_: Path) -> None:
     from recordsmith.sources.boxes.known_formats import recognise_annotations
-    from recordsmith.sources.boxes.source import SOURCES
+    from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
 
     pieces = (b"<annotation>", b"<annotation ", b"<annotations>", b"<object><polygon><pt>",
               b'"shapes":[', b'"asset"', b"1 ", b"1,", b"Car 1 ", b"gsd:\n", b"1\n")  # fmt: skip
     for head in (piece * (65_536 // len(piece)) for piece in pieces):
-        for source in SOURCES.values():
-            source.box_format.is_format_of(f"a{source.box_format.suffix}", head)
+        for format_name, suffixes in BOX_SUFFIXES.items():
+            FORMATS[format_name].box_format.is_format_of(f"a{suffixes[0]}", head)
         for name in ("a.json", "a.txt", "a.xml", "a.csv", "gt/gt.txt"):
             assert recognise_annotations(name, head) is None
 

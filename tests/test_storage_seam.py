@@ -28,7 +28,8 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
-    "torch.workers": (
+    "support.threads": ("whether the system has ended a thread", {"os.path.exists"}),
+    "loading.worker_iterations": (
         "shares numbers between processes",
         {
             *("fcntl.lockf", "os.close", "os.fstat", "os.pread", "os.pwrite", "os.unlink"),

@@ -68,7 +68,7 @@ WITH_MEMBERS = (
 )
 """Classes whose members users call."""
 
-MODULES = "torch lightning jax tensorflow keras grain polars duckdb dask ray spark beam"
+MODULES = "torch lightning jax tensorflow keras grain polars duckdb ray spark beam"
 """Modules for other libraries, each a page of the reference."""
 
 

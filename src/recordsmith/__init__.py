@@ -26,8 +26,8 @@ _HOMES = {
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
     "checking": "inspect normalisation schema",
-    "checking.diff": "diff",
-    "checking.stats": "stats",
+    "checking.comparing": "diff",
+    "checking.statistics": "stats",
     "checking.verification": "verify",
     "format.example": (
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
@@ -66,7 +66,7 @@ _USED_INSTEAD = {
     "query": "Use recordsmith.duckdb.query.",
     "read": "Use rs.open.",
 }
-_OPTIONAL = "arrow beam dask duckdb grain jax keras lightning polars ray spark tensorflow torch"
+_OPTIONAL = "arrow beam duckdb grain jax keras lightning polars ray spark tensorflow torch"
 
 __all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605 - a list
 

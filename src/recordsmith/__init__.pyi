@@ -4,9 +4,9 @@ from recordsmith import engines as engines
 from recordsmith.checking import inspect as inspect
 from recordsmith.checking import normalisation as normalisation
 from recordsmith.checking import schema as schema
-from recordsmith.checking.diff import diff as diff
+from recordsmith.checking.comparing import diff as diff
 from recordsmith.checking.linting import lint as lint
-from recordsmith.checking.stats import stats as stats
+from recordsmith.checking.statistics import stats as stats
 from recordsmith.checking.verification import verify as verify
 from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
@@ -87,10 +87,10 @@ from recordsmith.support.errors import NotAnExampleError as NotAnExampleError
 from recordsmith.support.errors import OptionError as OptionError
 from recordsmith.support.errors import RecordsmithError as RecordsmithError
 from recordsmith.support.errors import SourceError as SourceError
-from recordsmith.viewing import view as view
 from recordsmith.viewing.drawing.batch import draw_batch as draw_batch
 from recordsmith.viewing.drawing.report_page import save_html as save_html
 from recordsmith.viewing.drawing.sheet import sheet as sheet
+from recordsmith.viewing.server import view as view
 from recordsmith.writing.forecasting import forecast as forecast
 from recordsmith.writing.packing import PackPlan as PackPlan
 from recordsmith.writing.packing import finish as finish

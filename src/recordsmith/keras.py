@@ -14,8 +14,9 @@ from typing import Any
 
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
-from recordsmith.loading.loader import Iteration
-from recordsmith.support.errors import OptionError, needs_extra, option, suggest_names
+from recordsmith.loading.session import Iteration
+from recordsmith.support.errors import OptionError, needs_extra, option
+from recordsmith.support.words import suggest_names
 
 with needs_extra("keras"):
     import keras

@@ -217,7 +217,7 @@ def test_an_iteration_is_taken_back(path: Path, broken_after: int) -> None:
         assert [next(look)["number"].tolist() for _ in range(broken_after)] == left[:broken_after]
         look.undo()
         assert list(look) == []
-        assert looked_at._is_resuming == (epoch == 1)
+        assert looked_at.session.is_resuming == (epoch == 1)
         assert numbers(looked_at) == left
     one, other = iter(looked_at), iter(looked_at)
     assert [next(one)["number"].tolist(), next(other)["number"].tolist()] != [[], []]

@@ -97,34 +97,6 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
     assert shown.splitlines() == [f"{row['records']} records" for row in chosen]
 
 
-@pytest.mark.slow
-@needs("torch")
-def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
-    values, looks = write_odd_files(tmp_path, images)
-    plain = tmp_path / "plain"
-    rs.reshard(looks, plain, compression="none")  # a loader reads no compressed shards
-    shown = run_program(
-        program("reads_by_adapters.py"), "torch", json.dumps([str(values), str(plain)])
-    )
-    assert shown.splitlines() == ["5 records", "4 records"]
-
-
-@pytest.mark.posix
-@needs("grain")
-def test_grain(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
-    values, _ = write_odd_files(tmp_path, images)
-    stacked = tmp_path / "stacked.tfrecord"
-    with rs.ShardWriter(stacked) as writer:
-        for number in range(5):
-            example = {"id": number, "image": images.jpeg(number), "name": f"name {number}"}
-            writer.write_example(example | {"box": [0.5, 1.0]})
-    assert ".batch(32)" in rs.reader_code(stacked, "grain")
-    shown = run_program(
-        program("reads_by_adapters.py"), "grain", json.dumps([str(values), str(stacked)])
-    )
-    assert shown.splitlines() == ["5 records", "5 records"]
-
-
 @needs("nvidia.dali")
 def test_dali(run_program: Run) -> None:
     assert run_program(program("reads_by_dali.py")).startswith("good: ")

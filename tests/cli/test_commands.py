@@ -182,7 +182,7 @@ def test_a_terminal_gets_a_progress_bar(images: Path, terminal: Any) -> None:
     assert "━" in shown
     assert "\x1b[1mpacked 9 images" in shown
     assert "next:" in shown
-    assert "--reader torch`" in shown
+    assert "--reader tf`" in shown
 
 
 def run_signalled(name: str, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:

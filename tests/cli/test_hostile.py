@@ -42,7 +42,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("inspect",),
     ("inspect", "--json"),
     ("inspect", "--reader", "tf"),
-    ("inspect", "--reader", "grain"),
+    ("inspect", "--reader", "dali"),
     ("head",),
     ("head", "--json"),
     ("verify",),

@@ -127,7 +127,7 @@ WRONG: dict[str, str] = {
     "head PACKED --at first": "--at",
     "head PACKED --where": "--where",
     "head PACKED --where image/widht==1": "'image/width'",
-    "inspect PACKED --reader pytorch": "'torch'",
+    "inspect PACKED --reader pytorch": "tf, dali",
     "sheet PACKED": "OUT",
     "sheet PACKED sheet.png --columns 0": "--columns",
     "sheet PACKED sheet.png --sample 1.0": "--sample",

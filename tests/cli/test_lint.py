@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recordsmith.cli import app, load_command
-from recordsmith.sources.detection import SourceOptions
+from recordsmith.sources.formats import SourceOptions
 
 from ..linting.planted import (
     FRUIT_FAULTS,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import pytest
+
+from recordsmith.support.threads import join_thread
 
 from .. import numbered_examples as numbered
 
@@ -107,3 +111,13 @@ def test_lock_owners_are_garbage_collected(tmp_path: Path) -> None:
     del dataset
     gc.collect()
     assert [reference() for reference in own] == [None, None]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the threads of Linux")
+def test_joined_threads_have_ended_for_the_system() -> None:
+    """What libraries lock as a thread ends would stay locked in a process forked before that."""
+    for _ in range(300):
+        thread = threading.Thread(target=time.sleep, args=(0,))
+        thread.start()
+        join_thread(thread, time.monotonic() + 10)
+        assert not Path(f"/proc/self/task/{thread.native_id}").exists()

@@ -12,7 +12,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
-from recordsmith.dataset.locate import locate
+from recordsmith.dataset.locating import locate
 from recordsmith.stores import Location
 from recordsmith.support.errors import CorruptDataError, Defect, MissingFileError
 

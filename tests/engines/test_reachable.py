@@ -24,10 +24,10 @@ def ports() -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("form", ["{}:{}", "tcp://{}:{}", "x://{}:{}"])
 def test_whether_a_program_listens(form: str, ports: tuple[int, int]) -> None:
     listening, closed = (form.format("127.0.0.1", port) for port in ports)
-    check_reachable("dask", listening)
-    check_reachable("dask", f"{closed},{listening.rpartition('/')[2]}")
-    with raises(rs.OptionError, option="engine", value=f"dask:{closed}"):
-        check_reachable("dask", closed)
+    check_reachable("ray", listening)
+    check_reachable("ray", f"{closed},{listening.rpartition('/')[2]}")
+    with raises(rs.OptionError, option="engine", value=f"ray:{closed}"):
+        check_reachable("ray", closed)
 
 
 @pytest.mark.parametrize(

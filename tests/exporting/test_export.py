@@ -23,7 +23,7 @@ import recordsmith as rs
 from recordsmith.cli import app, load_command
 from recordsmith.exporting import EXPORTERS, ExportReport
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.exporter import WHAT, FolderExporter
 from recordsmith.stores import EXPORT_NOTE, LocalStore, Location
 from recordsmith.stores.folders import BEGUN_NOTE
 from recordsmith.support.errors import MAX_PROBLEMS
@@ -682,8 +682,8 @@ def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, forma
     assert peak < 12_000_000
 
 
-def test_an_exporter_registers_itself(records: Path, tmp_path: Path) -> None:
-    class Names(FolderExporter, format="names", what="a list of names"):
+def test_an_exporter_is_a_line_in_a_table(records: Path, tmp_path: Path) -> None:
+    class Names(FolderExporter):
         options = ("shard_size_bytes",)
 
         def begin(self, dataset: rs.Dataset, out: ExportWriter) -> None:  # noqa: ARG002
@@ -696,6 +696,7 @@ def test_an_exporter_registers_itself(records: Path, tmp_path: Path) -> None:
         def finish(self) -> None:
             self.out.write("names.txt", b"\n".join(self.names))
 
+    EXPORTERS["names"], WHAT["names"] = Names, "a list of names"
     try:
         arguments = [str(records), str(tmp_path / "out"), "--format", "names"]
         assert CliRunner().invoke(app, ["export", *arguments]).exit_code == 0
@@ -711,5 +712,6 @@ def test_an_exporter_registers_itself(records: Path, tmp_path: Path) -> None:
         assert helps["shard_size_bytes"].startswith(f"{', '.join(sorted(with_shards))}: ")
         assert helps["restore_types"].startswith("csv, feather, parquet: the types")
     finally:
-        del EXPORTERS["names"]
-    assert all(f" {name} ({kind.what})" in rs.export.__doc__ for name, kind in EXPORTERS.items())
+        del EXPORTERS["names"], WHAT["names"]
+    assert [*WHAT] == [*EXPORTERS]
+    assert all(f" {name} ({what})" in rs.export.__doc__ for name, what in WHAT.items())

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 from harness import mutated
-from recordsmith.jpeg.cutting import cut_jpeg
 
 from recordsmith.image.decoding.jpeg_pixels import decode_cut, decode_jpeg
+from recordsmith.jpeg.cutting import cut_jpeg
 from recordsmith.jpeg.header import read_frame
 
 FACTORS = ((1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4), (4, 2))

@@ -25,6 +25,7 @@ from PIL import Image, features
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_image
+from recordsmith.image.decoding.probe import exif_orientation, read_image_header
 from recordsmith.image.formats.png import (
     GREY,
     RGB,
@@ -34,7 +35,6 @@ from recordsmith.image.formats.png import (
     read_png_header,
     transparent_colour,
 )
-from recordsmith.image.formats.probe import exif_orientation, read_image_header
 from recordsmith.image.masks.mask import probe_mask
 from recordsmith.jpeg.header import all_segments, is_progressive, read_frame, read_head
 from recordsmith.support.errors import CorruptDataError, Defect

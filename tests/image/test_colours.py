@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.masks.colours import (
+from recordsmith.image.colours import (
     UnknownColours,
     colours_to_numbers,
     grey_colours,

@@ -21,8 +21,8 @@ import pytest
 from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.png import encode_chunk
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.support.errors import CorruptDataError, Defect
 
 SOAK = Path(__file__).parent.parent / "soak" / "damaged_images.py"

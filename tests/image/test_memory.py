@@ -25,7 +25,7 @@ from recordsmith.image.decoding.memory import (
     reserve_more,
 )
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
-from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
+from recordsmith.image.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.support.errors import CorruptDataError, Defect, SourceError
 
 from ..raising import raises
@@ -41,7 +41,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from recordsmith.image.decoding.memory import peak_bytes
 from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.formats.probe import read_image_header
+from recordsmith.image.decoding.probe import read_image_header
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

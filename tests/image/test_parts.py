@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from recordsmith.jpeg.cutting import cut_jpeg
-from recordsmith.jpeg.tiling import with_interval
 
 import recordsmith as rs
 from recordsmith.image.decoding.parts import PartFile, Window, decode_part, find_part, find_parts
 from recordsmith.image.decoding.pixels import decode_pixels
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.image.storing.lossless import add_tiles
+from recordsmith.jpeg.cutting import cut_jpeg
+from recordsmith.jpeg.tiling import with_interval
 from recordsmith.support.errors import CorruptDataError
 
 from ..images import encode, noise, sampled_jpeg, segment, smooth

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from recordsmith.image.decoding.memory import check_size
 from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.support.errors import CorruptDataError, Defect
 
 

@@ -15,6 +15,7 @@ from tests.raising import raises
 from recordsmith.image import decode_mask, encode_mask
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
 from recordsmith.image.decoding.pixels import decode_pixels
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.png import (
     CHANNELS,
     GREY,
@@ -27,7 +28,6 @@ from recordsmith.image.formats.png import (
     encode_chunk,
     encode_png_values,
 )
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.support.errors import CorruptDataError
 
 HEIGHT, WIDTH = 60, 41

@@ -27,8 +27,8 @@ from recordsmith.image import (
     starts_like_image,
     usual_name,
 )
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats import registry
-from recordsmith.image.formats.probe import read_image_header
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = ("png", "gif", "bmp", "webp", "tiff", "ppm", "jpeg2000", "pcx", "tga")

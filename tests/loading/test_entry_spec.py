@@ -162,7 +162,7 @@ def test_pixels_lie_where_frameworks_take_them_without_a_copy(dataset: rs.Datase
 def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: str | None) -> None:
     loader = rs.Loader(dataset, {"id": "id"}, **options)
     if words is None:
-        assert loader._shorter_batches is None
+        assert not loader.session.shorter_batches
         assert {len(batch["id"]) for batch in loader} == {loader.batch_size}
     else:
-        assert re.search(words, loader._shorter_batches or "")
+        assert re.search(words, loader.session.shorter_batches)

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image, ImageOps
 
 from recordsmith.format.example import decode_example, encode_example
-from recordsmith.image import ImageOptions, decode_mask, is_progressive
+from recordsmith.image import ImageOptions, decode_mask
+from recordsmith.jpeg.header import is_progressive
 from recordsmith.support.errors import CorruptDataError, SourceError
 from recordsmith.writing.packing import apply_image_options, find_image_note
 from recordsmith.writing.packing.images import (

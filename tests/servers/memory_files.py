@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from recordsmith.stores.checks import check_key
 from recordsmith.stores.object_writer import Data, pieces_of
-from recordsmith.stores.remote import FsspecStore
+from recordsmith.stores.remote.fsspec_store import FsspecStore
 
 from .server import Address, NotInstalledError, Server
 

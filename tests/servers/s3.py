@@ -19,7 +19,7 @@ from uuid import uuid4
 from .server import HOST, Address, NotInstalledError, Server
 
 if TYPE_CHECKING:
-    from recordsmith.stores.remote import ObjectStore
+    from recordsmith.stores.remote.object_store import ObjectStore
 
 FAULTS = {
     "reset": "the connection is reset before anything is done",
@@ -110,7 +110,7 @@ class S3(Server):
         return f"s3://{name}", self._access()
 
     def new_store(self, address: Address | None = None, **options: Any) -> ObjectStore:
-        from recordsmith.stores.remote import ObjectStore
+        from recordsmith.stores.remote.object_store import ObjectStore
 
         url, access = self.new_bucket()
         return ObjectStore(url, **{**access, "endpoint": self.url(address), **options})

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from recordsmith.stores import LocalStore, ObjectWriter
 from recordsmith.stores.object_writer import Data
-from recordsmith.stores.remote import WebStore
+from recordsmith.stores.remote.web_store import WebStore
 
 from .server import Address, Program, Server, free_address, program
 

@@ -35,7 +35,7 @@ from recordsmith.image.decoding.pixels import (
     read_image_header,
 )
 from recordsmith.image.drawing.flowers import SPECIES, draw_flower
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.jpeg.header import is_progressive
 from recordsmith.support.errors import CorruptDataError
 

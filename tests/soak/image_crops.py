@@ -19,7 +19,7 @@ from tests.images import encode, noise, sampled_jpeg, segment
 
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
 from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.formats.probe import read_image_header
+from recordsmith.image.decoding.probe import read_image_header
 
 Pixels = np.ndarray[Any, np.dtype[Any]]
 

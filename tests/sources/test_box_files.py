@@ -38,15 +38,15 @@ from recordsmith.sources import (
     open_reader,
 )
 from recordsmith.sources.boxes.annotation import (
-    BOX_FORMATS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
-from recordsmith.sources.boxes.source import SOURCES, find_candidates
+from recordsmith.sources.boxes.detection import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
 from recordsmith.stores import as_folder
 
 from ..raising import places, raises
@@ -1153,8 +1153,15 @@ def _parse_words(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     yield AnnotatedImage(size=(40, 20), objects=[box])
 
 
-def test_a_format_registers_itself(tmp_path: Path) -> None:
-    class _(
+def test_the_table_has_the_suffixes_of_each_format() -> None:
+    for name, suffixes in BOX_SUFFIXES.items():
+        known = FORMATS[name].box_format
+        assert known.name == name
+        assert (known.suffix, {known.suffix, *known.file_suffixes}) == (suffixes[0], {*suffixes})
+
+
+def test_a_format_is_a_line_in_a_table(tmp_path: Path) -> None:
+    class Words(
         PerImageAnnotationSource,
         box_format=BoxFormat(
             "words",
@@ -1168,6 +1175,7 @@ def test_a_format_registers_itself(tmp_path: Path) -> None:
     ):
         """Images with a box each."""
 
+    FORMATS["words"], BOX_SUFFIXES["words"] = Words, (".words",)
     try:
         image(tmp_path / "in" / "a.jpg")
         write(tmp_path / "in" / "a.words", CAT.replace(",", " "))
@@ -1183,7 +1191,7 @@ def test_a_format_registers_itself(tmp_path: Path) -> None:
             assert all("words" in helps[name].split(":")[0] for name in ("format", "boxes"))
             assert "words" not in helps["object_masks"]
     finally:
-        del BOX_FORMATS["words"], SOURCES["words"]
+        del FORMATS["words"], BOX_SUFFIXES["words"]
     with raises(rs.OptionError, option="format"):
         rs.detect(tmp_path / "in", "words")
 

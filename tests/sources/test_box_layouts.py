@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources.boxes.detection import find_candidates
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.boxes.source import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_folder

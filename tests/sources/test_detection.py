@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.detection import FORMATS
 from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.formats import FORMATS
 from recordsmith.stores import as_folder
 
 from ..places import new_place

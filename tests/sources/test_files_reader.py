@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -96,3 +98,17 @@ def test_the_common_folder(tmp_path: Path) -> None:
     assert names == ["b/c.csv", "d.csv"]
     assert str(folder) == str(tmp_path / "a")
     assert [str(folder / name) for name in names] == list(map(str, places))
+
+
+def test_the_table_of_readers_is_complete() -> None:
+    """A task of another process has imported none of them."""
+    code = (
+        "from recordsmith.sources.samples import READERS, StoredReader\n"
+        "assert all(READERS[name].__name__ == name for name in READERS)\n"
+        "import pkgutil, importlib, recordsmith.sources as sources\n"
+        "known = {*READERS}\n"
+        "for module in pkgutil.walk_packages(sources.__path__, f'{sources.__name__}.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "assert {*READERS} == known\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,8 +14,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location
-from recordsmith.stores.remote import locate_url, object_store, read_settings
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.remote import object_store
+from recordsmith.stores.remote.store_options import PassedOptions, read_settings
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises
@@ -244,7 +244,8 @@ def test_places_with_the_same_name_differ() -> None:
         {"AWS_ENDPOINT_URL": "http://d"}, {"config": {"endpoint": "http://e"}}, {},
     ]  # fmt: skip
     stores = [
-        locate_url("s3://bucket/a", PassedOptions({"region": "x", **one}))[0] for one in options
+        object_store.ObjectStore.from_url("s3://bucket/a", PassedOptions({"region": "x", **one}))[0]
+        for one in options
     ]
     assert len({store.identity("a") for store in stores}) == len(options)
     assert read_settings().cache is None

@@ -20,8 +20,8 @@ from recordsmith.stores import (
     read_document,
     write_atomically,
 )
-from recordsmith.stores.remote import PassedOptions
-from recordsmith.stores.store import STORES
+from recordsmith.stores.location import STORES
+from recordsmith.stores.remote.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..places import new_folder
@@ -94,14 +94,14 @@ def test_a_location_reads_and_writes_its_object(tmp_path: Path) -> None:
 
 
 def test_every_way_to_a_url_finds_the_store_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Shelf(MemoryStore, schemes=("shelf",)):
+    class Shelf(MemoryStore):
         @classmethod
         def from_url(cls, url: str, passed: PassedOptions) -> tuple[Store, str]:
             assert dict(passed.options) in ({}, {"width": 2})
             return shelf, url.removeprefix("shelf://")
 
     monkeypatch.setenv("RECORDSMITH_CACHE", "/nowhere")  # only of what is behind a network
-    shelf = Shelf()
+    shelf, STORES["shelf"] = Shelf(), Shelf
     try:
         place = rs.remote("shelf://a/b", store_options={"width": 2})
         assert place == as_location("shelf://a/b") == as_folder("shelf://a/b")

@@ -25,12 +25,13 @@ from recordsmith.dataset import (
 from recordsmith.dataset.arrow import ArrowDecoder
 from recordsmith.dataset.arrow.schema import columns_of
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import DataError, OptionError, suggest_names
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.words import suggest_names
 
 _BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
 _BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again

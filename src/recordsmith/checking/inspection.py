@@ -24,7 +24,7 @@ from recordsmith.dataset import (
     records_of,
     tells_split,
 )
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json

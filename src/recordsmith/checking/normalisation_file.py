@@ -19,11 +19,12 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, records_of
 from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.buffers import BytesLike, Int64Array
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError, suggest_names
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool
 
 NORMALISATION_NAME = "normalisation.json"

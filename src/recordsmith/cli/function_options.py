@@ -67,7 +67,7 @@ FORMS: Mapping[str, Form] = {
     "engine": Form(
         "ENGINE",
         _parse_engine,
-        help="What runs the job: processes:4, or a cluster: ray:auto, dask:ADDRESS, spark:MASTER, "
+        help="What runs the job: processes:4, or a cluster: ray:auto, spark:MASTER, "
         "beam:RUNNER. [default: threads of this process]",
     ),
     "ignore": Form("CHECK", is_list=True),

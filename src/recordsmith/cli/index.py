@@ -66,7 +66,7 @@ def cache(
         clear: remove all cached data and indexes; both are only copies.
     """
     from recordsmith.stores.cache import inspect_cache
-    from recordsmith.stores.remote import read_settings
+    from recordsmith.stores.remote.store_options import read_settings
 
     if folder is not None:
         _check_cache_folder(folder)

@@ -32,10 +32,10 @@ Source: TypeAlias = Annotated[
 SourceOptions: TypeAlias = Annotated[
     dict[str, Any],
     OptionsOf(
-        "detect sources.detection:SourceOptions",
+        "detect sources.formats:SourceOptions",
         "The source",
         {"Options": "format"},
-        formats="sources.detection:formats_with",
+        formats="sources.formats:formats_with",
     ),
 ]
 Out: TypeAlias = Annotated[

@@ -69,11 +69,10 @@ def pack(
     """
     from recordsmith.checking.linting import lint_listing
     from recordsmith.stores import as_folder
-    from recordsmith.stores.checks import check_writable
     from recordsmith.support.work import WorkerPool
 
     if write_plan is None:
-        check_writable(as_folder(out).store, out)
+        as_folder(out).store.check_writable(out)
     detected = rs.detect(source, **source_options)
     if image_options:
         options["image_options"] = rs.ImageOptions(**image_options)
@@ -97,7 +96,7 @@ def pack(
     preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
     console.print_hint(
         f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
-        f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
+        f"in TensorFlow with `recordsmith inspect {typed} --reader tf` (or dali)"
     )
 
 

@@ -47,10 +47,10 @@ def inspect(
 
     Example: `recordsmith inspect out`
 
-    Python code: `recordsmith inspect out --reader torch > read_it.py`
+    Python code: `recordsmith inspect out --reader tf > read_it.py`
 
     Args:
-        reader: print Python code that reads the dataset: for tf, torch, dali or grain.
+        reader: print Python code that reads the dataset: with TensorFlow (tf) or dali.
     """
     if reader is not None and json:
         raise OptionError(

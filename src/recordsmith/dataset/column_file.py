@@ -56,8 +56,8 @@ from recordsmith.support.errors import (
     FileAccessError,
     OptionError,
     located,
-    suggest_names,
 )
+from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool
 
 Measure = Literal["value", "count", "steps"]

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.parts import ShardPart
@@ -37,16 +36,10 @@ from recordsmith.format.example import (
     decode_payload,
     valid_rows,
 )
-from recordsmith.support.errors import (
-    DataError,
-    Defect,
-    MissingExtraError,
-    OptionError,
-    suggest_names,
-)
+from recordsmith.support.errors import DataError, Defect, MissingExtraError, OptionError
 from recordsmith.support.summaries import Summarized, Summary, named
 from recordsmith.support.words import count as counted
-from recordsmith.support.words import did_you_mean, parse_size
+from recordsmith.support.words import did_you_mean, parse_size, suggest_names
 from recordsmith.support.work import thread_count
 
 if TYPE_CHECKING:
@@ -472,6 +465,8 @@ class Dataset(Summarized):
         condition = None if where is None else parse_where(where)
         if condition is not None:
             condition.check(self.view.column_schema)
+        from recordsmith.dataset.arrow_stream import open_stream
+
         return open_stream(
             self.view.records,
             self.view.column_schema,

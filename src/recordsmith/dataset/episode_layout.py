@@ -29,7 +29,8 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.example.spans import select_features
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
-from recordsmith.support.errors import CorruptDataError, DataError, OptionError, suggest_names
+from recordsmith.support.errors import CorruptDataError, DataError, OptionError
+from recordsmith.support.words import suggest_names
 
 _PREVIEW_COUNT = 16
 _FLAT, _ROW_LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_"  # of TensorFlow Datasets

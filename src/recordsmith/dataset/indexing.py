@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 
 from recordsmith.dataset.column_file import keep_columns
-from recordsmith.dataset.locate import Paths, locate_whole
+from recordsmith.dataset.locating import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.opening import dataset_of
 from recordsmith.dataset.shard import Shard
@@ -32,13 +32,8 @@ from recordsmith.dataset.shard_index import (
 )
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import (
-    ForbiddenFileError,
-    OptionError,
-    accessing,
-    check_word,
-    option,
-)
+from recordsmith.support.errors import ForbiddenFileError, OptionError, accessing, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count

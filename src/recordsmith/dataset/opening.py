@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locate import (
+from recordsmith.dataset.locating import (
     Located,
     Paths,
     as_places,
@@ -32,7 +32,8 @@ from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.format.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
-from recordsmith.support.errors import DataError, OptionError, explain_unknown
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.explaining import explain_unknown
 
 _BOUNDARY = r"\s*(-?\d{1,18}%?)?\s*"
 _PART = re.compile(rf"\s*(?P<name>[^\[\]+]+?)\s*(?:\[{_BOUNDARY}:{_BOUNDARY}\])?\s*")

@@ -6,12 +6,9 @@ import bisect
 import errno
 import os
 import threading
-from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from functools import partial
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +16,7 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import OpenShards, ShardSequence, scattered_blocks
 from recordsmith.format.wire import FRAME_BYTES, RecordBlock
 from recordsmith.stores import ObjectInfo, as_location
+from recordsmith.support.ahead import begin_ahead
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import FileAccessError, MissingFileError
 from recordsmith.support.threads import stoppable_pool, wait_for
@@ -132,46 +130,33 @@ def blocks_of(parts: Sequence[ShardPart]) -> Iterator[tuple[ShardPart, RecordBlo
 
 
 def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, RecordBlock]]:
-    most = parts[0].location.store.concurrency
-    process = os.getpid()
+    for block in parts[0].blocks():
+        yield parts[0], block
+    process, rest = os.getpid(), iter(parts[1:])
+    most, ahead = parts[0].location.store.concurrency, 1
     stopping = threading.Event()
     pool = stoppable_pool(most, stopping)
-    rest = iter(parts)
-    first = next(rest)
-    begun = deque([_Begun(first, first.blocks())])
-    ahead = 1
+
+    def has_room(begun: Sized) -> bool:
+        return len(begun) < ahead and os.getpid() == process
+
     try:
-        while begun:
-            part, blocks, request = begun.popleft()
-            ready = [] if request is None else wait_for(request)
-            for block in chain(ready, blocks):
+        begun = begin_ahead(pool, _begin, rest, has_room)
+        for part, request in chain(begun, ((part, None) for part in rest)):
+            is_forked = os.getpid() != process  # the threads exist in the parent only
+            for block in part.blocks() if request is None or is_forked else wait_for(request):
                 yield part, block
-            if os.getpid() != process:  # forked: the threads exist in the parent only
-                waiting = [*(part for part, *_ in begun), *rest]
-                begun = deque(_Begun(part, part.blocks()) for part in waiting)
-                continue
-            for part in islice(rest, ahead - len(begun)):
-                blocks = part.blocks()
-                begun.append(_Begun(part, blocks, pool.submit(partial(_first_of, blocks))))
             ahead = min(most, 2 * ahead)
     finally:
         if os.getpid() == process:
             stopping.set()
             pool.shutdown(cancel_futures=True)
-            for _, blocks, _ in begun:
-                getattr(blocks, "close", bool)()
 
 
-class _Begun(NamedTuple):
-    """A part, its blocks, and the request for the first one, if a thread reads it."""
-
-    part: ShardPart
-    blocks: Iterator[RecordBlock]
-    request: Future[list[RecordBlock]] | None = None
-
-
-def _first_of(blocks: Iterator[RecordBlock]) -> list[RecordBlock]:
-    return list(islice(blocks, 1))
+def _begin(part: ShardPart) -> Iterator[RecordBlock]:
+    """Read the first block of a part; return all of them."""
+    blocks = part.blocks()
+    return chain(list(islice(blocks, 1)), blocks)
 
 
 # -- for other processes ---------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.dataset.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
@@ -32,9 +31,8 @@ from recordsmith.support.errors import (
     NotAnExampleError,
     OptionError,
     option,
-    suggest_names,
 )
-from recordsmith.support.words import first_of
+from recordsmith.support.words import first_of, suggest_names
 
 if TYPE_CHECKING:
     from recordsmith.dataset.where import Where
@@ -237,6 +235,8 @@ class View(msgspec.Struct):
                 option="restore_types",
                 value=True,
             )
+        from recordsmith.dataset.arrow import schema_from_text
+
         try:
             return schema_from_text(self.arrow_schema)
         except ValueError as error:

@@ -8,25 +8,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.support.errors import unknown_word
+from recordsmith.support.explaining import unknown_word
 from recordsmith.support.tasks import Engine
 
 if TYPE_CHECKING:
     from recordsmith.engines.beam import Beam as Beam
-    from recordsmith.engines.dask import Dask as Dask
     from recordsmith.engines.processes import Processes as Processes
     from recordsmith.engines.ray import Ray as Ray
     from recordsmith.engines.spark import Spark as Spark
 
 _MODULES = {
     "Beam": "beam",
-    "Dask": "dask",
     "Processes": "processes",
     "Ray": "ray",
     "Spark": "spark",
 }
 
-__all__ = ["Beam", "Dask", "Engine", "Processes", "Ray", "Spark", "parse_engine"]
+__all__ = ["Beam", "Engine", "Processes", "Ray", "Spark", "parse_engine"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,8 @@ def run_ahead(
 ) -> Iterator[Outcome]:
     """Yield the outcome of each task as it completes, with only so many submitted at a time.
 
+    Not `begin_ahead`: the futures are those of other libraries, and come as they complete.
+
     Args:
         limit: returns how many may be submitted now.
         submit: begins a task.

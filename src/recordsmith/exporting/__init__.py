@@ -3,8 +3,8 @@
 There is one module per format.
 """
 
-from recordsmith.exporting.card import Card, card
-from recordsmith.exporting.export import ExportReport, export
+from recordsmith.exporting.dataset_card import Card, card
+from recordsmith.exporting.export_dataset import ExportReport, export
 from recordsmith.exporting.exporter import EXPORTERS
 
 __all__ = ["EXPORTERS", "Card", "ExportReport", "card", "export"]

@@ -25,14 +25,11 @@ from recordsmith.exporting.images import (
     MASK_KEYS,
     ExportedImage,
     Warn,
-    get_floats,
-    get_ints,
-    get_texts,
-    has_values,
     read_image,
     read_mask,
 )
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_value
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.support.errors import SourceError
 
@@ -106,10 +103,10 @@ class BoxFolder(FolderExporter):
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
     """The objects of an example, in order."""
     for key in BOX:
-        if has_values(example, key) and not len(get_floats(example, key)):
+        if first_value(example, key) is not None and not len(all_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")
-    edges = [get_floats(example, key) for key in BOX]
-    labels, names = get_ints(example, OBJECT_LABEL), get_texts(example, OBJECT_TEXT)
+    edges = [all_floats(example, key) for key in BOX]
+    labels, names = all_ints(example, OBJECT_LABEL), all_texts(example, OBJECT_TEXT)
     lists: tuple[Sized, ...] = (*edges, labels, names)
     keys = (*BOX, OBJECT_LABEL, OBJECT_TEXT)
     lengths = {key: len(values) for key, values in zip(keys, lists, strict=True)}

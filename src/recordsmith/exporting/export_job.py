@@ -24,7 +24,7 @@ from recordsmith.dataset import (
     shard_parts,
 )
 from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.dataset.shard_counts import check_shard_options, shard_bounds, shard_counts
+from recordsmith.dataset.shard_layout import check_shard_options, shard_bounds, shard_counts
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     Exporter,

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, NamedTuple
 
-from recordsmith.exporting.images import ExportedImage, get_text
+from recordsmith.exporting.images import ExportedImage
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
 from recordsmith.exporting.standard_names import StandardNames
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import first_text
 from recordsmith.format.example.keys import FILENAME, SOURCE_ID
 from recordsmith.stores import FolderWriter
 from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError
@@ -216,4 +217,4 @@ class ExportWriter:
 
 def original_name(example: Features) -> str | None:
     """The name of the image in a record, or None."""
-    return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
+    return first_text(example, FILENAME) or first_text(example, SOURCE_ID)

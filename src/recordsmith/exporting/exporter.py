@@ -1,7 +1,4 @@
-"""The seam of export formats: a class in a module of `formats`, which registers itself.
-
-class CocoFiles(FolderExporter, format="coco", what="images and JSON files with boxes"): ...
-"""
+"""The seam of export formats: a class in a module of `formats`, and a line in the table."""
 
 from __future__ import annotations
 
@@ -13,29 +10,46 @@ from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.format.example import Features
+from recordsmith.support.lazy import LazyTable
 
-EXPORTERS: dict[str, type[Exporter]] = {}
+_FORMATS = {
+    "array-record": ("array_record.ArrayRecordFiles", "for Grain; needs the extra array-record"),
+    "coco": ("coco.CocoFiles", "images and JSON files with boxes"),
+    "csv": ("csv.CsvTables", "tables without images; needs the extra arrow"),
+    "folder": ("folders.ClassFolders", "a folder for each class, or images and masks"),
+    "pairs": ("folders.ImagePairFiles", "images and masks"),
+    "huggingface": (
+        "hugging_face.HuggingFaceTables",
+        "Parquet with images and class names for datasets; needs the extra arrow",
+    ),
+    "lerobot": ("lerobot.LeRobotFiles", "episodes for LeRobot; needs the extra video"),
+    "parquet": ("parquet.ParquetTables", "tables; needs the extra arrow"),
+    "feather": ("parquet.FeatherTables", "tables; needs the extra arrow"),
+    "tfds": ("tfds.TfdsFiles", "for TensorFlow Datasets"),
+    "voc": ("voc.VocFiles", "images and XML files with boxes"),
+    "webdataset": ("webdataset.WebDatasetShards", "tar files"),
+    "yolo": ("yolo.YoloFiles", "images and text files with boxes"),
+}
+EXPORTERS: LazyTable[type[Exporter]] = LazyTable(
+    "recordsmith.exporting.formats", {name: home for name, (home, _) in _FORMATS.items()}
+)
 """By the names of their formats."""
+
+WHAT = {name: what for name, (_, what) in _FORMATS.items()}
+"""What each format writes, for the help."""
 
 
 class Exporter(ABC):
     """Writes records in one format, with as little memory as possible. Used by one thread.
 
-    format, what: its name, and what it writes, for the help.
+    format: its name in the table.
     options: those of `export` that it has in addition to those of all.
     fps: the option, of formats with videos.
     """
 
-    format: ClassVar[str]
-    what: ClassVar[str]
+    format: str
     options: ClassVar[tuple[str, ...]] = ()
     fps: float | None = None
-
-    def __init_subclass__(cls, *, format: str | None = None, what: str = "") -> None:
-        super().__init_subclass__()
-        if format is not None:
-            cls.format, cls.what = format, what
-            EXPORTERS[format] = cls
 
     @abstractmethod
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

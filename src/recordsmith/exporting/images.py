@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import (
+    first_bytes,
+    first_int,
+    first_text,
+    first_value,
+)
 from recordsmith.format.example.keys import (
     DEPTH,
     DTYPE,
@@ -72,7 +77,7 @@ class ExportedImage(NamedTuple):
 
 def read_image(example: Features, warn: Warn) -> ExportedImage:
     """The image of an example."""
-    data = get_bytes(example, IMAGE)
+    data = first_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"
         raise SourceError(
@@ -81,7 +86,7 @@ def read_image(example: Features, warn: Warn) -> ExportedImage:
     if len(example[IMAGE]) > 1:
         warn(f"it has {len(example[IMAGE])} images, and only the first is exported")
     declared = _declared_format(example, FORMAT)
-    height, width = get_int(example, HEIGHT), get_int(example, WIDTH)
+    height, width = first_int(example, HEIGHT), first_int(example, WIDTH)
     if declared == "raw":
         return _from_raw(example, data, height, width)
     image = _from_encoded(data, declared, warn)
@@ -98,13 +103,13 @@ def read_image(example: Features, warn: Warn) -> ExportedImage:
 
 def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedImage | None:
     """The mask of an example, or None. A raw mask has the size of the image."""
-    data = get_bytes(example, MASK)
+    data = first_bytes(example, MASK)
     if data is None:
         return None
     declared = _declared_format(example, MASK_FORMAT)
     if declared == "raw":
         guessed = "uint8" if len(data) == image.height * image.width else "uint16"
-        kind = (get_text(example, MASK_DTYPE) or guessed).lower()
+        kind = (first_text(example, MASK_DTYPE) or guessed).lower()
         return _as_png(data, (image.height, image.width, 1), kind, "the mask")
     mask = _from_encoded(data, declared, warn, "mask")
     if mask.height and (mask.height, mask.width) != (image.height, image.width):
@@ -116,7 +121,7 @@ def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedIm
 
 
 def _declared_format(example: Features, key: str) -> str | None:
-    text = (get_text(example, key) or "").lower().lstrip(".")
+    text = (first_text(example, key) or "").lower().lstrip(".")
     return usual_name(text) or None
 
 
@@ -142,9 +147,9 @@ def _from_raw(
             f"{HEIGHT} and {WIDTH}",
             remedy="Add them to the records, or export as parquet or array-record.",
         )
-    depth = get_int(example, DEPTH)
-    kind = (get_text(example, DTYPE) or "").lower()
-    if depth is None and not has_values(example, DEPTH):
+    depth = first_int(example, DEPTH)
+    kind = (first_text(example, DTYPE) or "").lower()
+    if depth is None and first_value(example, DEPTH) is None:
         depth = len(data) // (height * width)
         if depth in (2, 4, 8) and not kind:
             raise SourceError(
@@ -175,54 +180,3 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> E
         )
     pixels = np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
     return ExportedImage(encode_png(pixels), "png", shape[0], shape[1])
-
-
-def has_values(example: Features, key: str) -> bool:
-    """Whether the feature exists and has a value."""
-    value = example.get(key)
-    return value is not None and len(value) > 0
-
-
-def get_bytes(example: Features, key: str) -> bytes | None:
-    """The first value of a bytes feature."""
-    value = example.get(key)
-    return value[0] if isinstance(value, list) and value else None
-
-
-def get_text(example: Features, key: str) -> str | None:
-    """The first value of a bytes feature as text."""
-    value = get_bytes(example, key)
-    return None if value is None else _as_text(value)
-
-
-def get_int(example: Features, key: str) -> int | None:
-    """The first value of an int64 feature."""
-    value = get_ints(example, key)
-    return int(value[0]) if len(value) else None
-
-
-def get_ints(example: Features, key: str) -> npt.NDArray[np.int64]:
-    """All values of an int64 feature; empty if it is absent or of another kind."""
-    return _get_numbers(example, key, np.int64)
-
-
-def get_floats(example: Features, key: str) -> npt.NDArray[np.float32]:
-    """All values of a float feature; empty if it is absent or of another kind."""
-    return _get_numbers(example, key, np.float32)
-
-
-def _get_numbers(example: Features, key: str, dtype: Any) -> npt.NDArray[Any]:
-    value: Any = example.get(key)
-    is_kind = isinstance(value, np.ndarray) and value.dtype == dtype
-    return value if is_kind else np.empty(0, dtype)
-
-
-def get_texts(example: Features, key: str) -> list[str]:
-    """All values of a bytes feature as text."""
-    value = example.get(key)
-    return list(map(_as_text, value)) if isinstance(value, list) else []
-
-
-def _as_text(value: bytes) -> str:
-    """Decode UTF-8; invalid bytes become surrogates, as in file names."""
-    return value.decode("utf-8", "surrogateescape")

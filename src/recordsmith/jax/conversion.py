@@ -15,7 +15,8 @@ from jax.sharding import NamedSharding, Sharding
 from recordsmith.format.example import RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
 from recordsmith.loading.adapters import convert_entry
-from recordsmith.support.errors import OptionError, option, suggest_names
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import suggest_names
 
 _NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, TypeAlias
 
 from recordsmith.jax.conversion import convert
 from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
+from recordsmith.loading.order.schedule import EpochProgress
 from recordsmith.support.errors import OptionError
 from recordsmith.support.number_options import whole_number
 
@@ -66,17 +67,17 @@ class JaxBatches:
         self._sharding = sharding
         self._splits = splits
         self._prefetch = prefetch
-        self._states: tuple[dict[str, Any], dict[str, Any]] | None = None
-        """The state of the loop, and that of the loader at the time."""
 
     def __repr__(self) -> str:
         return f"recordsmith.jax.batches({self._loader!r})"
 
     def __iter__(self) -> Generator[Batch]:
         """Return an iteration, which can be closed. It begins when a batch is requested."""
-        source: Any = self._begin()
+        self.check_rows()
+        iteration = iter(self._loader)
+        source = iteration.ahead()
         process = os.getpid()
-        ahead: deque[tuple[Batch, dict[str, Any]]] = deque()  # with the state of the loader after
+        ahead: deque[tuple[Batch, EpochProgress]] = deque()
         end: Exception | None = None  # raised after the prefetched batches
         try:
             # the first batch does not wait for others, and the loop runs while later ones are made
@@ -89,23 +90,22 @@ class JaxBatches:
                     )
                 while len(ahead) < min(count, self._prefetch + 1) and end is None:
                     try:
-                        batch = convert(next(source), self._sharding)
+                        batch, after = next(source)
+                        ahead.append((convert(batch, self._sharding), after))
                     except Exception as error:  # noqa: BLE001 - raised after those before it
                         end = error
-                    else:
-                        ahead.append((batch, self._loader.state_dict()))
                 if not ahead:
                     break
-                batch, state = ahead.popleft()
-                self._advance_to(state)
+                batch, after = ahead.popleft()
+                iteration.deliver(after)
                 yield batch
         finally:
             if os.getpid() == process:
-                source.close()
+                iteration.close()
         if not isinstance(end, StopIteration):
             assert end is not None
             raise end
-        self._advance_to(self._loader.state_dict())
+        iteration.deliver(iteration.end)
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration."""
@@ -113,28 +113,11 @@ class JaxBatches:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch returned, as `Loader.state_dict`."""
-        state = self._loader.state_dict()
-        return self._states[0] if self._states is not None and self._states[1] == state else state
+        return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from a state, as `Loader.load_state_dict`."""
         self._loader.load_state_dict(state)
-        self._states = None
-
-    def _begin(self) -> Iterator[Batch]:
-        """Begin an iteration of the loader."""
-        of_loop, of_loader = self.state_dict(), self._loader.state_dict()
-        if of_loop != of_loader:
-            # The last iteration was interrupted, and prefetching is ahead of the loop, perhaps in
-            # another epoch: begin the epoch after the loop's.
-            epoch = of_loop["epoch"] + (of_loop["read"] > 0)
-            self.load_state_dict({**of_loop, "epoch": epoch, "read": 0, "begun": epoch})
-        self.check_rows()
-        self._advance_to(self._loader.state_dict())
-        return iter(self._loader)
-
-    def _advance_to(self, of_loop: dict[str, Any]) -> None:
-        self._states = of_loop, self._loader.state_dict()
 
     def check_rows(self) -> None:
         """Check that the devices can share the rows of all batches.
@@ -152,8 +135,8 @@ class JaxBatches:
                     value=loader.batch_size,
                     expected=f"a multiple of {split.part_count}",
                 )
-            reason = loader._shorter_batches  # noqa: SLF001 - for adapters
-            if reason is not None and (split.part_count > 1 or split.world_size > 1):
+            reason = loader.session.shorter_batches
+            if reason and (split.part_count > 1 or split.world_size > 1):
                 raise OptionError(
                     f"{split.description}, so all batches need {loader.batch_size} rows, but "
                     f"{reason}",

@@ -1,38 +1,37 @@
 """Loads the batches of a dataset for training.
 
-`order` computes which records each batch has, `batches` makes it in threads. The state of a loader
-is where its last batch ended.
+Checks the options: a `LoaderSession` knows where the loader is, a `Production` how to make batches.
 """
 
 from __future__ import annotations
 
-import time
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn, Protocol, TypeAlias
+from collections.abc import Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.loading.batches.ahead_reader import FetchedRecords
-from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
-from recordsmith.loading.batches.job_runner import JobRunner
-from recordsmith.loading.batches.key_watch import KeyWatch
-from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions, is_calling
+from recordsmith.loading.batches.production import Production
+from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
-from recordsmith.loading.loader_stats import LoaderStats, Tally
-from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.buckets import BucketBySize
+from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.inputs import LoaderInput, as_input
-from recordsmith.loading.order.rank_share import LastBatch
+from recordsmith.loading.order.rank_share import LastBatch, RankShare
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.planning import plan_reading
-from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.loading.session import Iteration, LoaderSession
+from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.number_options import seed_number, whole_number
 from recordsmith.support.work import processor_count
+
+if TYPE_CHECKING:
+    from recordsmith.loading.order.buckets import BucketBySize
 
 _NAMES_SHOWN = 8
 _EXPLAINED = {
@@ -67,8 +66,6 @@ _EXPLAINED = {
     "split": "Pass it to rs.open.",
 }
 """What to do instead of the options of torch's DataLoader, of tf.data, grain and others."""
-
-FetchedSteps: TypeAlias = Iterable[tuple[Step, FetchedRecords | None]]
 
 
 class Loader:
@@ -151,59 +148,48 @@ class Loader:
             OptionError: options conflict with each other or with the dataset, such as a key that no
                 record has.
         """
-        self._seed = seed_number(seed)
-        self._prefetch = whole_number("prefetch", prefetch, 0)
-        self._skip_errors = whole_number("skip_errors", skip_errors, 0)
+        seed = seed_number(seed)
+        prefetch = whole_number("prefetch", prefetch, 0)
+        skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._has_default_threads = threads is None
-        self._thread_count = _thread_count(threads)
+        thread_count = processor_count() if threads is None else whole_number("threads", threads, 0)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
         source = as_input(dataset)
-        self._maker = make_batch_maker(
-            source,
-            features,
-            seed=self._seed,
-            functions=functions,
-            may_skip=self._skip_errors > 0,
+        maker = make_batch_maker(
+            source, features, seed=seed, functions=functions, may_skip=skip_errors > 0
         )
-        self._schedule, self._begin_reading_ahead = plan_reading(
+        share = RankShare(
+            len(source), batch_size, rank, world_size, last_batch, worker, worker_count
+        )
+        schedule = plan_reading(
             source,
-            self._maker.records,
+            maker.records,
+            share,
             shuffle=shuffle,
-            seed=self._seed,
+            seed=seed,
             buckets=buckets,
             epochs=epochs,
-            normalisation=self._maker.normalisation,
-            batch_size=batch_size,
-            rank=rank,
-            world_size=world_size,
-            last_batch=last_batch,
-            worker=worker,
-            worker_count=worker_count,
+            normalisation=maker.normalisation,
         )
-        share = self._schedule.share
+        missing_rows = "skip_errors removes rows; leave it out" if skip_errors else ""
+        if functions.filter is not None:
+            missing_rows = "filter removes rows; select records before packing, or with a slice"
+        self.session = LoaderSession(schedule, missing_rows=missing_rows)
         reads_all = source.has_each_once and (share.world_size, share.worker_count) == (1, 1)
         reads_all &= all(records_of(one).has_all for one in source.datasets)
-        self._whole_count = source.record_count if reads_all else None
-        self._skipped: dict[object, DataError] = {}  # by position, or file and number
-        self._origin = EpochProgress()
-        self._place = LoaderPlace()
-        self._tally = Tally()
-        self._begun_count = 0
-        self._load_count = 0
-        self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
-        self._other_processes: OtherProcesses | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the iterations, which have threads, and the processes that read this loader."""
-        left_out = {"_tally": Tally(), "_iterations": None, "_other_processes": None}
-        return {**vars(self), **left_out}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._iterations = weakref.WeakSet()
+        shards = (shard for one in source.datasets for shard in records_of(one).all_shards)
+        self._production = Production(
+            maker,
+            thread_count,
+            prefetch,
+            reads_ahead=any(shard.is_remote for shard in shards),
+            whole_count=source.record_count if reads_all else None,
+            skip_errors=skip_errors,
+            skipped={},
+        )
 
     def __repr__(self) -> str:
-        share, names = self._schedule.share, self._maker.names
+        share, names = self.session.schedule.share, self._production.maker.names
         shown = [*names[:_NAMES_SHOWN], *([] if len(names) <= _NAMES_SHOWN else ["…"])]
         try:
             steps = f"{len(self)} steps"
@@ -216,15 +202,11 @@ class Loader:
 
     def __iter__(self) -> Iteration:
         """Return an iteration. It begins when its first batch is requested."""
-        iteration = Iteration(self)
-        self._iterations.add(iteration)
-        return iteration
+        return self.session.iterate(self._production)
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration."""
-        return self._schedule.length(
-            self._place.progress if self._place.is_resumed else EpochProgress()
-        )
+        return len(self.session)
 
     def __getitem__(self, index: object) -> NoReturn:
         """Raise OptionError: a loader has no items, which torch's DataLoader would ask for."""
@@ -242,43 +224,42 @@ class Loader:
 
     def close(self) -> None:
         """End all iterations and their threads."""
-        for iteration in list(self._iterations):
-            iteration.close()
+        self.session.close()
 
     @property
     def batch_size(self) -> int:
         """How many examples a batch has, if none is filtered or skipped."""
-        return self._schedule.share.batch_size
+        return self.session.schedule.share.batch_size
 
     @property
     def rank(self) -> int:
         """The rank of this process, counted from 0."""
-        return self._schedule.share.rank
+        return self.session.schedule.share.rank
 
     @property
     def world_size(self) -> int:
         """The number of ranks."""
-        return self._schedule.share.world_size
+        return self.session.schedule.share.world_size
 
     @property
     def epoch(self) -> int:
         """The epoch of the next batch, counted from 0."""
-        return self._place.progress.epoch
+        return self.session.place.progress.epoch
 
     @property
     def skipped(self) -> list[DataError]:
         """The errors of the records that were skipped, each once."""
-        return list(self._skipped.values())
+        return list(self._production.skipped.values())
 
     def stats(self) -> LoaderStats:
         """Return counts and times of the current or last iteration, and its bottleneck."""
         known = LoaderStats(
-            thread_count=self._thread_count,
+            thread_count=self._production.thread_count,
             processor_count=processor_count(),
-            has_pixels=self._maker.has_pixels,
-            is_remote=self._begin_reading_ahead is not None,
+            has_pixels=self._production.maker.has_pixels,
+            is_remote=self._production.reads_ahead,
         )
-        return self._tally.stats(known)
+        return self.session.tally.stats(known)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch returned: a small, JSON-able dict.
@@ -289,8 +270,7 @@ class Loader:
         Raises:
             OptionError: worker processes of a DataLoader read the loader; use `state_after`.
         """
-        self._check_read_here()
-        return self._schedule.state(self._place.progress)
+        return self.session.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from a state: the next iteration returns the batches that would have come next.
@@ -301,12 +281,7 @@ class Loader:
         Raises:
             OptionError: the state is invalid, or of another dataset or order.
         """
-        self._origin = self._schedule.progress(state)
-        self._place = LoaderPlace(self._origin, is_resumed=True)
-        self._begun_count += 1  # running iterations no longer change the state
-        self._load_count += 1
-        if self._other_processes is not None:
-            self._other_processes.note_loaded(self)
+        self.session.load(state)
 
     def state_after(self, batch_count: int) -> dict[str, Any]:
         """Return the state after a training loop has received `batch_count` batches.
@@ -318,8 +293,7 @@ class Loader:
             batch_count: counted since the loader was created, or since `load_state_dict`, over
                 complete iterations.
         """
-        count = whole_number("batch_count", batch_count, 0)
-        return self._schedule.state(self._schedule.after(self._origin, count))
+        return self.session.state_after(whole_number("batch_count", batch_count, 0))
 
     def spec(self) -> dict[str, EntrySpec]:
         """Return the kind, dtype and shape of each entry of a batch.
@@ -327,27 +301,29 @@ class Loader:
         The first axis is the batch size if all batches have it, else None. With maps, the first
         batch is made, and other axes are as in that batch.
         """
-        functions = self._maker.functions
-        batch = self._without_rows()
+        maker, functions = self._production.maker, self._production.maker.functions
+        nothing = np.empty(0, np.int64)
+        batch = maker.make(Step(0, nothing, nothing, EpochProgress())).batch
         if functions.map_examples is not None or functions.map_batches is not None:
-            with self._copy(_thread_count=0) as copy:
-                batch = next((made for made in copy if len(next(iter(made.values())))), batch)
+            session = self.session.at(self.session.place)
+            with self._copy(session, thread_count=0) as loader:
+                batch = next((made for made in loader if len(next(iter(made.values())))), batch)
         may_differ = (
-            self._schedule.share.last_batch == "keep" or self._skip_errors or functions.map_batches
+            self.session.schedule.share.last_batch == "keep"
+            or self._production.skip_errors
+            or functions.map_batches
         )
         is_filtered = functions.filter is not None
         batch_size = None if may_differ or is_filtered else self.batch_size
-        return specs_of(batch, batch_size, self._maker.ragged_texts)
+        return specs_of(batch, batch_size, maker.ragged_texts)
 
-    def _without_rows(self) -> dict[str, Any]:
-        nothing = np.empty(0, np.int64)
-        return self._maker.make(Step(0, nothing, nothing, EpochProgress())).batch
-
-    def _copy(self, **changed: Any) -> Loader:
-        """Return a copy with some attributes changed and without iterations."""
-        copy = Loader.__new__(Loader)
-        copy.__setstate__({**self.__getstate__(), "_skipped": dict(self._skipped), **changed})
-        return copy
+    def _copy(self, session: LoaderSession, **changed: Any) -> Loader:
+        """Return a copy with a session of its own, and some of its production changed."""
+        skipped = dict(self._production.skipped)
+        production = replace(self._production, skipped=skipped, **changed)
+        loader = copy(self)
+        vars(loader).update(session=session, _production=production)
+        return loader
 
     def for_worker(
         self, worker: int, worker_count: int, *, iteration: int = 0, skipped_count: int = 0
@@ -365,7 +341,8 @@ class Loader:
         Raises:
             OptionError: this loader is already for one of several workers.
         """
-        share, thread_count = self._schedule.share, self._thread_count
+        schedule, thread_count = self.session.schedule, self._production.thread_count
+        share = schedule.share
         if share.worker_count > 1:
             raise OptionError(
                 f"this loader is already for worker {share.worker} of {share.worker_count}",
@@ -376,186 +353,10 @@ class Loader:
             )
         if self._has_default_threads:
             thread_count = max(1, thread_count // worker_count)
-        begin = self._schedule.later(self._place.next_progress, iteration)
+        begin = schedule.later(self.session.place.next_progress, iteration)
+        place = LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count)
         return self._copy(
-            _schedule=self._schedule.for_worker(worker, worker_count),
-            _whole_count=self._whole_count if worker_count == 1 else None,
-            _thread_count=thread_count,
-            _origin=begin,
-            _place=LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count),
+            self.session.at(place, schedule.for_worker(worker, worker_count)),
+            thread_count=thread_count,
+            whole_count=self._production.whole_count if worker_count == 1 else None,
         )
-
-    # -- for adapters ------------------------------------------------------------------------------
-
-    @property
-    def _shorter_batches(self) -> str | None:
-        """Why some batches, on any rank, may have fewer rows than `batch_size`, and what to do.
-
-        None if all batches have as many; changes by `map_batches` are not considered.
-        """
-        share, functions = self._schedule.share, self._maker.functions
-        if functions.filter is not None:
-            return "filter removes rows; select records before packing, or with a slice"
-        if self._skip_errors:
-            return "skip_errors removes rows; leave it out"
-        read = self._place.progress.read if self._place.is_resumed else 0
-        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
-        if share.last_batch == "keep" and not is_even:
-            return (
-                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
-                f"{share.step_size} records of a step; pass last_batch='drop' or last_batch='pad'"
-            )
-        return None
-
-    @property
-    def _is_resuming(self) -> bool:
-        """Whether the next iteration is the rest of one that a loaded state interrupted."""
-        progress = self._place.progress
-        is_at_begin = progress == EpochProgress(progress.begun, begun=progress.begun)
-        return self._place.is_resumed and not is_at_begin
-
-    # -- for its iterations ------------------------------------------------------------------------
-
-    def _begin(self, iteration: Iteration) -> JobRunner[BatchResult]:
-        """Begin an iteration; return what makes its batches."""
-        if is_calling(self._maker):
-            raise OptionError(
-                "a filter or map iterates over the loader that calls it",
-                remedy="Create another loader for that.",
-            )
-        self._check_read_here()
-        iteration.before = self._place
-        progress = self._place.next_progress
-        self._place = LoaderPlace(self._place.progress)
-        self._begun_count += 1
-        iteration.number = self._begun_count
-        iteration.after = self._schedule.end(progress)
-        steps = self._schedule.steps(progress, iteration.before.skipped_count)
-        ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
-        iteration.tally = self._tally = Tally()
-        iteration.watch = KeyWatch(self._maker.watched, self._whole_count)
-        return JobRunner(
-            self._jobs(((step, None) for step in steps) if ahead is None else ahead),
-            threads=self._thread_count,
-            prefetch=self._prefetch,
-            upstream=ahead,
-        )
-
-    def _check_read_here(self) -> None:
-        if self._other_processes is not None:
-            self._other_processes.check_read_here(self)
-
-    def _undo(self, iteration: Iteration) -> None:
-        """Restore the state from before an iteration, if it is the latest."""
-        if iteration.number == self._begun_count:
-            self._place = iteration.before
-
-    def _end(self, iteration: Iteration) -> None:
-        """Set the progress after an iteration: a worker may not have had its last batch."""
-        if iteration.after is not None and iteration.number == self._begun_count:
-            self._place = LoaderPlace(iteration.after)
-
-    def _deliver(self, iteration: Iteration, result: BatchResult) -> dict[str, Any]:
-        """Return the batch, unless too many records are skipped."""
-        for key, fault in result.faults:
-            if len(self._skipped) == self._skip_errors and key not in self._skipped:
-                raise fault
-            self._skipped.setdefault(key, fault)
-        iteration.watch.add(result)
-        if iteration.number == self._begun_count:
-            self._place = LoaderPlace(result.after)
-        return result.batch
-
-    def _jobs(self, fetched: FetchedSteps) -> Iterator[BatchJob]:
-        memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
-        for step, records in fetched:
-            yield self._maker.job(step, memory.empty, records)
-
-
-class OtherProcesses(Protocol):
-    """The worker processes that read a loader for its main process, as an adapter sees them."""
-
-    def check_read_here(self, loader: Loader) -> None:
-        """Raise OptionError if they have read, so that the loader does not know its state."""
-
-    def note_loaded(self, loader: Loader) -> None:
-        """Note that the loader has loaded a state."""
-
-
-class Iteration:
-    """One pass over the batches of a loader: an iterator that can be closed.
-
-    The loader sets the attributes when its first batch is requested.
-
-    number: among the iterations of the loader.
-    before, after: the place of the loader before it, and its progress at the end.
-    tally: counts and times.
-    watch: looks for keys that no record has.
-    """
-
-    number: int
-    before: LoaderPlace
-    after: EpochProgress | None
-    tally: Tally
-    watch: KeyWatch
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-        self._runner: JobRunner[BatchResult] | None = None
-        self._has_ended = False
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return self
-
-    def __next__(self) -> dict[str, Any]:
-        asked_at = time.perf_counter()
-        if self._has_ended:
-            raise StopIteration
-        if self._runner is None:
-            self._runner = self._loader._begin(self)  # noqa: SLF001
-        self.tally.request(asked_at)
-        try:
-            made = next(self._runner)
-            batch = self._loader._deliver(self, made)  # noqa: SLF001
-        except StopIteration:
-            was_closed = self._has_ended  # by another thread
-            self.close()
-            if not was_closed:
-                self._loader._end(self)  # noqa: SLF001
-                self.watch.end_epoch()
-            raise
-        except BaseException as error:
-            self.close()
-            if isinstance(error, DataError):
-                error.advise_to_show()
-            raise
-        self.tally.deliver(
-            asked_at, time.perf_counter(), made.cost, len(made.faults), self._runner.idle_seconds
-        )
-        return batch
-
-    def __reduce__(self) -> Any:
-        raise OptionError(
-            "an iteration has threads and cannot be pickled",
-            remedy="Pickle the loader, or use its state_dict().",
-        )
-
-    def close(self) -> None:
-        """Stop its threads. It returns no more batches."""
-        self._has_ended = True
-        if self._runner is not None:
-            self._runner.close()
-
-    def undo(self) -> None:
-        """Close it and reset the loader: the next iteration returns the same batches.
-
-        For frameworks that read some batches before they train. If another iteration was begun
-        after this one, it is only closed.
-        """
-        self.close()
-        if self._runner is not None:
-            self._loader._undo(self)  # noqa: SLF001
-
-
-def _thread_count(threads: int | None) -> int:
-    return processor_count() if threads is None else whole_number("threads", threads, 0)

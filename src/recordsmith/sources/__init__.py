@@ -1,75 +1,35 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `source.Source` and add it to `detection._OTHERS`;
-box formats register themselves.
+To add a source, write a class that implements `source.Source` and add a line to `formats.FORMATS`.
 """
 
-from recordsmith.sources.archives.arrays import Arrays
-from recordsmith.sources.archives.lerobot import LeRobot
-from recordsmith.sources.archives.shards import Shards
-from recordsmith.sources.archives.tfds import Tfds
-from recordsmith.sources.archives.webdataset import WebDataset
-from recordsmith.sources.boxes.formats.coco import Coco
-from recordsmith.sources.boxes.formats.csv_boxes import CsvBoxes
-from recordsmith.sources.boxes.formats.cvat import Cvat
-from recordsmith.sources.boxes.formats.labelme import LabelMe
-from recordsmith.sources.boxes.formats.voc import Voc
-from recordsmith.sources.boxes.formats.yolo import Yolo
-from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.detection import FORMATS, Detection, check_source, detect, source_of
-from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.hugging_face import HuggingFace
-from recordsmith.sources.layouts import LayoutCandidate
-from recordsmith.sources.pairs.image_pairs import ImagePairs
-from recordsmith.sources.source import (
-    Content,
-    ListedSource,
-    Listing,
-    Note,
-    Sample,
-    SampleReader,
-    Source,
-    StoredReader,
-    ignore_note,
-    open_reader,
-)
-from recordsmith.sources.tables.rows import Rows
-from recordsmith.sources.tables.table import Table
+from recordsmith.support.lazy import lazy_names
 
-__all__ = [
-    "FORMATS",
-    "Arrays",
-    "Check",
-    "Coco",
-    "Content",
-    "CsvBoxes",
-    "Cvat",
-    "Detection",
-    "Flaw",
-    "HuggingFace",
-    "ImageFiles",
-    "ImageFolder",
-    "ImagePairs",
-    "LabelMe",
-    "LayoutCandidate",
-    "LeRobot",
-    "ListedSource",
-    "Listing",
-    "Note",
-    "Rows",
-    "Sample",
-    "SampleReader",
-    "Shards",
-    "Source",
-    "StoredReader",
-    "Table",
-    "Tfds",
-    "Voc",
-    "WebDataset",
-    "Yolo",
-    "check_source",
-    "detect",
-    "ignore_note",
-    "open_reader",
-    "source_of",
-]
+__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+    __name__,
+    {
+        "archives.arrays": "Arrays",
+        "archives.lerobot": "LeRobot",
+        "archives.shards": "Shards",
+        "archives.tfds": "Tfds",
+        "archives.webdataset": "WebDataset",
+        "boxes.formats.coco": "Coco",
+        "boxes.formats.csv_boxes": "CsvBoxes",
+        "boxes.formats.cvat": "Cvat",
+        "boxes.formats.labelme": "LabelMe",
+        "boxes.formats.voc": "Voc",
+        "boxes.formats.yolo": "Yolo",
+        "class_folders.image_folder": "ImageFiles ImageFolder",
+        "detection": "Detection detect",
+        "flaws": "Check Flaw",
+        "formats": "FORMATS",
+        "given": "check_source source_of",
+        "hugging_face": "HuggingFace",
+        "layouts": "LayoutCandidate",
+        "pairs.image_pairs": "ImagePairs",
+        "samples": "Content Note Sample SampleReader StoredReader ignore_note open_reader",
+        "source": "ListedSource Listing Source",
+        "tables.rows": "Rows",
+        "tables.table": "Table",
+    },
+)

@@ -6,52 +6,37 @@ candidate that is chosen is the specification of the source: its format and its 
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import os
 import posixpath
 import re
-from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from types import MappingProxyType
-from typing import Any, TypedDict
+from functools import cached_property
+from typing import Any
 
-from recordsmith.dataset.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
-from recordsmith.sources.archives import detection as archives
-from recordsmith.sources.archives.array_layout import is_array_name
-from recordsmith.sources.archives.arrays import Arrays
-from recordsmith.sources.archives.lerobot import LeRobot
-from recordsmith.sources.archives.shards import Shards
-from recordsmith.sources.archives.tfds import Tfds
-from recordsmith.sources.archives.webdataset import WebDataset
-from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.class_folders import layout as class_folders
-from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, refusal
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
-from recordsmith.sources.files.known_names import TABLE_SUFFIXES
+from recordsmith.sources.files.known_names import ARCHIVE_SUFFIXES, TABLE_SUFFIXES, is_array_name
 from recordsmith.sources.files.paths import is_absolute, is_folder
-from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
+from recordsmith.sources.formats import FORMATS, options_of
 from recordsmith.sources.layouts import (
     Confidence,
     LayoutCandidate,
     ReadingRequest,
     choose,
+    marked,
     not_accepted,
 )
 from recordsmith.sources.left_behind import Recogniser, concerns_of
-from recordsmith.sources.pairs import layout as pairs
-from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
-from recordsmith.sources.tables import detection as tables
-from recordsmith.sources.tables.table import Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.support.errors import OptionError, SourceError, check_word, with_options
+from recordsmith.support.errors import OptionError, SourceError, with_options
+from recordsmith.support.explaining import check_word
+from recordsmith.support.lazy import LazyTable
 from recordsmith.support.words import count
 
 _MAX_NOTICES = 100
@@ -65,110 +50,20 @@ _PLACES = frozenset(("images", "masks", "annotations", "table"))
 """Options by which the caller says which part of a folder is read; the rest is then left out."""
 
 
-class SourceOptions(TypedDict, total=False):
-    """How a folder or file is read. Each option is for some formats: `recordsmith detect --help`
-    lists them, and their classes describe it.
-
-    Attributes:
-        images: folder of the images (for pairs, a * stands for a name that is also in `masks`:
-            */images and */masks); None to detect it.
-        masks: folder of the masks; None to detect it.
-        image_names: names of images, with * for what they share with their masks, such as
-            *_leftImg8bit; None to detect them.
-        mask_names: names of masks, such as *_gtFine_labelIds; None to detect them.
-        split_lists: folder with a list of names for each split, such as train.txt; None to detect
-            it.
-        colours: colours of masks: voc, grey (brightness is the class number), or a file with red,
-            green, blue and name of each class; None for pixels that are class numbers.
-        keep_indices: store masks whose palettes have different colours for the same index; by
-            default an error.
-        class_pattern: regular expression that finds the class in each path.
-        annotations: file of the annotations; None to detect it.
-        object_masks: draw masks from the polygons: instance or class; None for no masks.
-        label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
-        boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
-            them out); None for stop.
-        boxes_as: what four numbers are: xyxy (two corners), xywh (a corner and the size) or cxcywh
-            (the center and the size); None to detect it.
-        drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
-            annotated size does not show it: upright or stored; None for that of the format.
-        kpt_shape: number of keypoints and of values of each, such as 17,3, to read the boxes
-            without them; or none if longer rows are polygons; None for that of the description.
-        table: file to read in a folder with several tables; or several, with commas between them;
-            None for all.
-        image_column: column of image paths, which may lack their suffix.
-        split_column: column of splits.
-        group_column: column of groups, which stay in one split.
-        label_column: column of classes.
-        encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
-        frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
-    """
-
-    images: PlaceLike
-    masks: PlaceLike
-    image_names: str
-    mask_names: str
-    split_lists: PlaceLike
-    colours: PlaceLike
-    keep_indices: bool
-    class_pattern: str
-    annotations: PlaceLike
-    object_masks: str
-    label_map: PlaceLike
-    boxes: str
-    boxes_as: str
-    drawn: str
-    kpt_shape: str
-    table: str
-    image_column: str
-    split_column: str
-    group_column: str
-    label_column: str
-    encoding: str
-    frame_quality: int
-
-
-_OTHERS = {
-    "folder": ImageFolder,
-    "files": ImageFiles,
-    "pairs": ImagePairs,
-    "table": Table,
-    "arrays": Arrays,
-    "shards": Shards,
-    "tfds": Tfds,
-    "lerobot": LeRobot,
-    "webdataset": WebDataset,
-}
-FORMATS: Mapping[str, Callable[..., Source]] = MappingProxyType(
-    ChainMap[str, Any](boxes.SOURCES, _OTHERS)
-)
-"""The sources by the names of their formats; those of boxes register themselves."""
-
-
-@cache
-def _options_of(source: Any) -> frozenset[str]:
-    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
-    return frozenset(known) & SourceOptions.__annotations__.keys()
-
-
-def formats_with(name: str) -> list[str]:
-    """The formats that accept an option; the option `format` has them all."""
-    return [known for known, source in FORMATS.items() if name in (*_options_of(source), "format")]
-
-
-def _accepted_options() -> Mapping[str, frozenset[str]]:
-    """The formats with the options that each accepts."""
-    return {name: _options_of(source) for name, source in FORMATS.items()}
-
-
-_FINDERS = (
-    archives.find_candidates,
-    boxes.find_candidates,
-    tables.find_candidates,
-    pairs.find_candidates,
-    class_folders.find_candidates,
+_FINDERS: LazyTable[Callable[[FileTree], Iterable[LayoutCandidate]]] = LazyTable(
+    "recordsmith.sources",
+    {
+        "archives": "archives.detection.find_candidates",
+        "boxes": "boxes.detection.find_candidates",
+        "tables": "tables.detection.find_candidates",
+        "pairs": "pairs.layout.find_candidates",
+        "class_folders": "class_folders.layout.find_candidates",
+    },
 )
 """The detectors of the families; of equally strong readings the first family's come first."""
+
+_OF_IMAGES = ("pairs", "class_folders")
+"""The families that read folders without other files than images."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +101,7 @@ class Detection:
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        request = ReadingRequest(self.given_format, self.given, _accepted_options())
+        request = ReadingRequest(self.given_format, self.given)
         return choose(self.path, self.readings, request, self._find_datasets)
 
     def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
@@ -220,7 +115,7 @@ class Detection:
         Raises:
             SourceError, OptionError: as `reading`.
         """
-        source = FORMATS[self.reading.format](self.path, **self.reading.options)
+        source: Source = FORMATS[self.reading.format](self.path, **self.reading.options)
         if self.tree is not None and isinstance(source, TreeSource):
             self.tree.explained = self.reading.left_out
             if _PLACES.isdisjoint(self.given):
@@ -269,42 +164,6 @@ def _candidate_json(candidate: LayoutCandidate) -> dict[str, Any]:
         "hints": [*map(with_options, candidate.hints.values())],
         "problem": with_options(candidate.problem),
     }
-
-
-def as_source(given: Any) -> Source | None:
-    """The source itself, or that of a dataset of Hugging Face or of an Arrow table; else None."""
-    if hasattr(given, "list_samples"):
-        return given  # type: ignore[no-any-return]
-    if is_hub_dataset(given):
-        return HuggingFace(given)
-    return Table(given) if isinstance(given, ArrowStream) else None
-
-
-def check_source(source: object) -> Source:
-    """Return the source of an object, or the one that is detected for a path; see `source_of`."""
-    return source_of(source)[0]
-
-
-def source_of(source: object) -> tuple[Source, tuple[str, ...]]:
-    """Return the source of an object or a path, and hints on how it may be read.
-
-    Raises:
-        OptionError: it is not a source.
-        SourceError: the path can be read in several ways, or in none.
-        FileAccessError: the path cannot be read.
-    """
-    if isinstance(source, (str, os.PathLike, Location)):
-        detection = detect(source)
-        return detection.source, tuple(detection.reading.hints.values())
-    made = as_source(source)
-    if made is None:
-        raise OptionError(
-            option="source",
-            value=source,
-            expected="a path, or an object such as recordsmith.ImageFolder(path), "
-            "recordsmith.Table(table) or recordsmith.Rows(rows)",
-        )
-    return made, ()
 
 
 def detect(
@@ -359,7 +218,7 @@ def detect(
     tables = itertools.islice(tree.files(".csv", depth=2), _MAX_TABLES)
     tree.foreign = frozenset(p for p in tables if recognise_annotations(p, tree.head(p)))
     if format is None:
-        archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
+        check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 
@@ -383,7 +242,7 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     candidates = [*distinct.values()]
     if candidates:
         return candidates
-    if (refused := archives.refusal(tree.root, tree.files(""))) is not None:
+    if (refused := refusal(tree.root, tree.files(""))) is not None:
         raise refused
     # its error has what was found and expected; images may be without suffixes
     return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
@@ -405,7 +264,9 @@ def _without_classes(candidate: LayoutCandidate) -> LayoutCandidate:
 
 
 def _candidates_of(tree: FileTree) -> list[LayoutCandidate]:
-    return [candidate for find in _FINDERS for candidate in find(tree)]
+    has_others = any(scan.file_count > scan.image_count for scan in tree.folders.values())
+    families = _FINDERS if has_others else _OF_IMAGES
+    return [candidate for family in families for candidate in _FINDERS[family](tree)]
 
 
 def _find_datasets(tree: FileTree, strongest: Sequence[LayoutCandidate]) -> dict[str, str]:
@@ -463,35 +324,38 @@ def _is_data(name: str) -> bool:
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     check_word("format", format, FORMATS)
     for name in given:
-        if format not in formats_with(name):
-            raise not_accepted(name, given[name], format, _accepted_options())
+        if name not in options_of(format):
+            raise not_accepted(name, given[name], format)
 
 
 def _read_file(path: Location) -> LayoutCandidate:
     """The only reading of a file or of a pattern of files."""
+    from recordsmith.sources.boxes.detection import candidate_of_file
+    from recordsmith.sources.tables.detection import of_file
+
     name = path.name.lower()
-    is_archive, is_pattern = name.endswith(archives.ARCHIVES), "{" in name or "*" in name
+    is_archive, is_pattern = name.endswith(ARCHIVE_SUFFIXES), "{" in name or "*" in name
     if is_pattern and not is_archive:
-        return archives.marked("shards", "a pattern of files", "records")
+        return marked("shards", "a pattern of files", "records")
     plain = name.removesuffix(".gz")
     if name.endswith(_DATA_SUFFIXES):
-        archives.check_fetched(path, path.read(0, HEAD_BYTES))
-    if not is_pattern and (candidate := boxes.candidate_of_file(path)) is not None:
+        check_fetched(path, path.read(0, HEAD_BYTES))
+    if not is_pattern and (candidate := candidate_of_file(path)) is not None:
         return candidate
     if plain.endswith(TABLE_SUFFIXES):
         ending = plain.rpartition(".")[2].upper()
-        return tables.of_file(archives.marked("table", f"a {ending} file", "rows"), path)
+        return of_file(marked("table", f"a {ending} file", "rows"), path)
     if is_archive:
         what = "a pattern of tar files" if is_pattern else "a tar file"
-        return archives.marked("webdataset", what, "samples")
+        return marked("webdataset", what, "samples")
     if is_array_name(path.name):
-        return archives.marked("arrays", "a file of arrays")
+        return marked("arrays", "a file of arrays")
     if any(ending in name for ending in RECORD_SUFFIXES):
-        return archives.marked("shards", "a TFRecord file", "records")
-    refused = archives.refusal(path, [path.name])
+        return marked("shards", "a TFRecord file", "records")
+    refused = refusal(path, [path.name])
     if refused is not None:
         raise refused
-    known = ", ".join((*TABLE_SUFFIXES, archives.ARCHIVES[0], RECORD_SUFFIXES[0], ".json"))
+    known = ", ".join((*TABLE_SUFFIXES, ARCHIVE_SUFFIXES[0], RECORD_SUFFIXES[0], ".json"))
     raise SourceError(
         f"unsupported file type; expected a folder or a file ending in {known}", path=path
     )

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from recordsmith.support.errors import option
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _KEPT_FILES = 100
 

@@ -19,7 +19,8 @@ from recordsmith.format.example import Kind
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.source import Content, Listing, Note, Sample, SampleReader, ignore_note
+from recordsmith.sources.samples import Content, Note, Sample, SampleReader, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.nested_columns import NestedColumns, described_features

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from recordsmith.sources.files.account import Reason
+from recordsmith.sources.formats import FORMATS, accepts, formats_with, options_of
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import OptionError, SourceError, option
@@ -95,16 +96,17 @@ class LayoutCandidate:
         )
 
 
+def marked(format: str, what: str, noun: str = "images") -> LayoutCandidate:
+    """The candidate of files that only one format has."""
+    return LayoutCandidate(format, what, Confidence.MARKED, noun=noun)
+
+
 @dataclass(frozen=True)
 class ReadingRequest:
-    """What the caller of `detect` asks for: a format, options, and which formats accept them.
-
-    formats: all formats, each with the options that it accepts.
-    """
+    """What the caller of `detect` asks for: a format and options."""
 
     format: str | None
     options: Mapping[str, Any]
-    formats: Mapping[str, frozenset[str]]
 
     @property
     def is_free(self) -> bool:
@@ -118,7 +120,7 @@ class ReadingRequest:
 
     def accepts(self, format: str) -> bool:
         """Whether a format is the one that is asked for and accepts all options."""
-        return self.format in (None, format) and self.options.keys() <= self.formats[format]
+        return self.format in (None, format) and accepts(format, self.options)
 
     def typed(self, format: str) -> LayoutCandidate:
         """The reading that the options themselves describe."""
@@ -176,13 +178,13 @@ def _typed(
 ) -> LayoutCandidate:
     """What the options say, if they leave one format; else the error of the first that is wrong."""
     likely = {each.format for each in fitting if each.confidence > Confidence.POSSIBLE}
-    able = {name for name in request.formats if request.accepts(name)}
-    if request.format is not None or len(likely or able) == 1:
-        return request.typed(request.format or (likely or able).pop())
+    able = likely or {name for name in FORMATS if request.accepts(name)}
+    if request.format is not None or len(able) == 1:
+        return request.typed(request.format or able.pop())
     first = candidates[0]
     for name, value in request.options.items():
-        if name not in request.formats[first.format]:
-            raise not_accepted(name, value, first.format, request.formats, first.describe())
+        if name not in options_of(first.format):
+            raise not_accepted(name, value, first.format, first.describe())
     return choose_strongest(root, candidates, ())
 
 
@@ -216,11 +218,9 @@ def choose_strongest(
     return chosen
 
 
-def not_accepted(
-    name: str, value: object, format: str, formats: Mapping[str, frozenset[str]], what: str = ""
-) -> OptionError:
+def not_accepted(name: str, value: object, format: str, what: str = "") -> OptionError:
     """The error for an option that a format does not accept."""
-    accepting = [known for known, names in formats.items() if name in names]
+    accepting = formats_with(name)
     return OptionError(
         f"{option(name)} does not apply to the format {format}{f' ({what})' if what else ''}",
         option=name,

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.dataset.names import split_word
-from recordsmith.sources.boxes.annotation import BOX_FORMATS
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, is_mask_word
 from recordsmith.sources.files.paths import with_slashes
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import is_like_split
@@ -88,9 +88,10 @@ class Recogniser:
         unread = recognise_annotations(path, head)
         if unread is not None:
             return f"{unread.name} not read; {unread.advice}"
-        for known in BOX_FORMATS.values():
-            if path.lower().endswith(known.suffix) and known.is_format_of(path, head):
-                return f"{known.name} not read"
+        for name, suffixes in BOX_SUFFIXES.items():
+            is_named = path.lower().endswith(suffixes[0])
+            if is_named and FORMATS[name].box_format.is_format_of(path, head):
+                return f"{name} not read"
         return None
 
     def _named(self, head: bytes) -> set[str]:

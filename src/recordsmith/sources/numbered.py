@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import BytesArray
-from recordsmith.sources.source import Sample
+from recordsmith.sources.samples import Sample
 from recordsmith.support.buffers import Int64Array
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.source import Sample, unlisted_error
+from recordsmith.sources.samples import Sample, unlisted_error
 from recordsmith.support.errors import Problems, SourceError
 from recordsmith.support.words import count, first_of
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from recordsmith.sources.source import Content, Note, Sample, SampleReader
+from recordsmith.sources.samples import Content, Note, Sample, SampleReader
 from recordsmith.stores import Location
+from recordsmith.support.ahead import begin_ahead
 from recordsmith.support.threads import stoppable_pool, wait_for
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ _AHEAD_BYTES = 64 << 20
 
 Read: TypeAlias = Callable[[Note], Content]
 """Returns the content of a sample; raises what its reader raises."""
+
+
+_Notes: TypeAlias = list[tuple[str, str]]
 
 
 class SampleToRead(NamedTuple):
@@ -60,41 +63,33 @@ class SamplesAhead:
             for sample in samples:
                 yield SampleToRead(sample, partial(self._reader.read, sample))
             return
-        waiting: deque[tuple[SampleToRead, Future[Content]]] = deque()
-        byte_count = 0
-        try:
+        begun_bytes = 0
+
+        def has_room(begun: Sized) -> bool:
+            return len(begun) <= 2 * self._concurrency and begun_bytes <= self._max_bytes
+
+        def with_notes() -> Iterator[tuple[Sample, _Notes]]:
+            nonlocal begun_bytes
             for sample in samples:
-                byte_count += sample.size_bytes
-                waiting.append(self._begun(self._pool, sample))
-                while waiting and (
-                    len(waiting) > 2 * self._concurrency or byte_count > self._max_bytes
-                ):
-                    item, _ = waiting.popleft()
-                    byte_count -= item.sample.size_bytes
-                    yield item
-            while waiting:
-                yield waiting.popleft()[0]
-        finally:
-            for _, future in waiting:
-                future.cancel()
+                begun_bytes += sample.size_bytes
+                yield sample, []
 
-    def _begun(
-        self, pool: ThreadPoolExecutor, sample: Sample
-    ) -> tuple[SampleToRead, Future[Content]]:
-        """Read a sample in another thread; what it notes or raises is kept until it is needed."""
-        notes: list[tuple[str, str]] = []
-        future = pool.submit(
-            self._reader.read, sample, lambda what, where: notes.append((what, where))
-        )
+        for (sample, notes), future in begin_ahead(self._pool, self._read, with_notes(), has_room):
+            begun_bytes -= sample.size_bytes
+            yield SampleToRead(sample, partial(_result, future, notes))
 
-        def read(note: Note) -> Content:
-            try:
-                return wait_for(future)
-            finally:
-                for what, where in notes:
-                    note(what, where)
+    def _read(self, sample_and_notes: tuple[Sample, _Notes]) -> Content:
+        sample, notes = sample_and_notes
+        return self._reader.read(sample, lambda what, where: notes.append((what, where)))
 
-        return SampleToRead(sample, read), future
+
+def _result(future: Future[Content], notes: _Notes, note: Note) -> Content:
+    """Return or raise what another thread has read, and pass on what it noted."""
+    try:
+        return wait_for(future)
+    finally:
+        for what, where in notes:
+            note(what, where)
 
 
 def concurrency_of(reader: object) -> int:

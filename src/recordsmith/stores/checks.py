@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError, option
-
-if TYPE_CHECKING:
-    from recordsmith.stores.store import Store
 
 
 def check_key(key: str) -> str:
@@ -22,16 +18,6 @@ def check_key(key: str) -> str:
             expected="names separated by '/', without '.' and '..'",
         )
     return key
-
-
-def check_writable(store: Store, name: str) -> None:
-    """Check that a store can be written."""
-    if not store.is_writable:
-        raise OptionError(
-            f"{name} is in a store that is read-only",
-            value=name,
-            remedy="Write to a local folder or a bucket.",
-        )
 
 
 def check_range(start: int, stop: int | None) -> None:

@@ -17,9 +17,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from recordsmith.stores.checks import check_key, check_writable, no_lock_notice
-from recordsmith.stores.local import LocalStore
+from recordsmith.stores.checks import check_key, no_lock_notice
 from recordsmith.stores.local.locks import LOCK_NAME, locked
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.local.writer import is_temporary_name, rename
 from recordsmith.stores.location import Location, as_folder, read_note
 from recordsmith.stores.object_writer import ObjectWriter
@@ -74,7 +74,7 @@ def write_folder(
         FileAccessError: it cannot be written, or another process writes it.
     """
     store = folder.store
-    check_writable(store, str(folder))
+    store.check_writable(str(folder))
     if not isinstance(store, LocalStore):
         if folder.key and folder.exists():
             raise _file_error(folder)

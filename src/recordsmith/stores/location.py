@@ -12,15 +12,30 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recordsmith.stores.checks import check_key, check_writable, exists_error
-from recordsmith.stores.local import LocalStore
+from recordsmith.stores.checks import check_key, exists_error
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.object_reader import ObjectReader
 from recordsmith.stores.object_writer import Data, ObjectWriter
 from recordsmith.stores.store import NO_OBJECT, FolderEntry, ObjectInfo, Store
 from recordsmith.support.errors import FileAccessError, OptionError
+from recordsmith.support.lazy import LazyTable
 from recordsmith.support.words import similar_name
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+STORES: LazyTable[type[Store]] = LazyTable(
+    "recordsmith.stores",
+    {
+        "memory": "memory.MemoryStore",
+        **dict.fromkeys(("http", "https"), "remote.web_store.WebStore"),
+        **dict.fromkeys(
+            ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"),
+            "remote.object_store.ObjectStore",
+        ),
+        "*": "remote.fsspec_store.FsspecStore",
+    },
+)
+"""By the schemes of their URLs; the last one has all others."""
 
 DOCUMENT_BYTES = 1 << 26
 """The size limit of documents that users write: label maps, schemas, lists of names."""
@@ -287,20 +302,20 @@ def remote(
     Example:
         dataset = rs.open(rs.remote("s3://bucket/flowers", store_options={"region": "eu-west-1"}))
     """
-    from recordsmith.stores.remote import PassedOptions, locate_url, read_settings
+    from recordsmith.stores.remote.store_options import PassedOptions, read_settings
 
     settings = read_settings()
-    store: Store
     if store_options is not None and not isinstance(store_options, Mapping):
         raise OptionError(  # without the value, which may be secret
             option="store_options", expected="a dict such as {'region': 'eu-west-1'}"
         )
-    store, key = locate_url(url, PassedOptions.of(url, store_options or {}))
+    kind = STORES.get(url.partition("://")[0].lower()) or STORES["*"]
+    store, key = kind.from_url(url, PassedOptions.of(url, store_options or {}))
     if cache_bytes is not None and (type(cache_bytes) is not int or cache_bytes < 1):
         raise OptionError(option="cache_bytes", value=cache_bytes, expected="a number of bytes")
     folder = settings.cache if cache is None else os.fspath(cache)
     if folder is not None and store.is_remote:
-        from recordsmith.stores.cache import cached_store
+        from recordsmith.stores.cache.store import cached_store
 
         max_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
         store = cached_store(store, os.path.expanduser(folder), max_bytes)
@@ -354,7 +369,7 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
     Safe when several processes write the same object at once: one of them wins.
     """
     location = as_location(place)
-    check_writable(location.store, str(location))
+    location.store.check_writable(str(location))
     if overwrite:
         location.put(data)
     elif not location.put_if_absent(data):

@@ -9,15 +9,16 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from recordsmith.stores.checks import check_key, check_range, check_version, missing_error
-from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
+from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.store import ObjectInfo, Store
+from recordsmith.stores.whole_writer import WholeWriter
 from recordsmith.support.errors import OptionError
 
 MEMORY_SCHEME = "memory://"
 _stores: WeakValueDictionary[int, MemoryStore] = WeakValueDictionary()
 
 
-class MemoryStore(Store, schemes=("memory",)):
+class MemoryStore(Store):
     """Keeps objects as bytes in this process. Other processes do not see them."""
 
     def __init__(self) -> None:

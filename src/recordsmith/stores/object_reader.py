@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import errno
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from recordsmith.stores.parallel_reads import REQUEST_BYTES, Range, ReadAhead
 from recordsmith.support.errors import FileAccessError
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     import numpy.typing as npt
 
-    from recordsmith.stores.store import ObjectInfo, Store
     from recordsmith.support.buffers import Int64Array
 
 _HEAD_BYTES = 1 << 20
@@ -102,12 +101,32 @@ class ObjectReader(io.RawIOBase):
         return True
 
 
+class _Ranges(Protocol):
+    """What a `RangeReader` needs of a store."""
+
+    @property
+    def is_remote(self) -> bool: ...
+    def name_of(self, key: str, /) -> str: ...
+    def read(self, key: str, start: int, stop: int, version: str, /) -> bytes: ...
+    def read_view(
+        self,
+        key: str,
+        start: int,
+        stop: int,
+        version: str,
+        allocate: Callable[[], memoryview] | None,
+        /,
+    ) -> memoryview: ...
+    def read_many(self, ranges: Iterable[Range], /) -> Iterator[tuple[int, memoryview]]: ...
+
+
 class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
     _ahead: ReadAhead | None = None
 
-    def __init__(self, store: Store, info: ObjectInfo) -> None:
+    def __init__(self, store: _Ranges, info: tuple[str, int, str]) -> None:
+        """`info`: the `ObjectInfo` of the version."""
         self._store = store
         self._key, self.size_bytes, self._version = info
         self._at = 0

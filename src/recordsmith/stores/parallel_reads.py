@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 from recordsmith.support.errors import FileAccessError
 from recordsmith.support.threads import (
@@ -21,9 +21,6 @@ from recordsmith.support.threads import (
     submit_request,
     wait_for,
 )
-
-if TYPE_CHECKING:
-    from recordsmith.stores.store import Store
 
 REQUEST_BYTES = 2 << 20
 """The most that one request reads: its transfer takes as long as the way to the server and back,
@@ -103,11 +100,16 @@ def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
     return key, version or "", start
 
 
-def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
-    """Yield the index and the bytes of each range, as `Store.read_many`."""
+def read_in_parallel(
+    read: Callable[..., memoryview], concurrency: int, ranges: Iterable[Range]
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the index and the bytes of each range, as `Store.read_many`.
+
+    `read`: `Store.read_view`.
+    """
     numbered = iter(enumerate(ranges))
     for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
-        responses = _Responses(store, requests_for(group))
+        responses = _Responses(read, concurrency, requests_for(group))
         pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
         try:
             for request, data in responses:
@@ -121,11 +123,15 @@ class _Responses:
 
     Each thread makes one request after the other, and the reader is woken for several responses: to
     be woken for each costs as much as half a request (measured). A thread goes when much waits for
-    the reader, which begins others when it comes back.
+    the reader, which begins others when it comes back. Not `begin_ahead`: no response waits for
+    a slower one before it.
     """
 
-    def __init__(self, store: Store, requests: Iterable[Request]) -> None:
-        self._store = store
+    def __init__(
+        self, read: Callable[..., memoryview], concurrency: int, requests: Iterable[Request]
+    ) -> None:
+        self._read_view = read
+        self._concurrency = concurrency
         self._requests = iter(requests)  # of a range that is as long as its server claims
         self._waiting: deque[Request] = deque()  # the next of them
         self._open_count = 0  # taken, and not yet returned
@@ -154,7 +160,7 @@ class _Responses:
 
     def _fill(self) -> None:
         """Keep as many requests waiting as are made at the same time. Under the lock."""
-        missing = self._store.concurrency - len(self._waiting)
+        missing = self._concurrency - len(self._waiting)
         self._waiting.extend(islice(self._requests, max(0, missing)))
 
     def _take(self) -> Request | None:
@@ -170,7 +176,7 @@ class _Responses:
 
     def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
         """Return what has arrived, and begin threads for what waits."""
-        most = self._store.concurrency
+        most = self._concurrency
         with self._lock:
             ready, self._ready, self._ready_bytes = self._ready, [], 0
             count = max(0, min(most, len(self._waiting)) - self._thread_count)
@@ -188,7 +194,7 @@ class _Responses:
         while not is_full and (request := self._take()) is not None:
             response: memoryview | BaseException
             try:
-                response = self._store.read_view(*request.wanted)
+                response = self._read_view(*request.wanted)
                 size = len(response)
             except BaseException as error:  # noqa: BLE001 - raised where it is used
                 response, size = error, _WAKING_BYTES
@@ -203,7 +209,7 @@ class _Responses:
             if self._awaited and (count >= self._awaited or self._ready_bytes >= _WAKING_BYTES):
                 self._awaited = 0
                 self._wakes.put(None)
-            is_full = count >= self._store.concurrency or self._ready_bytes >= _FULL_BYTES
+            is_full = count >= self._concurrency or self._ready_bytes >= _FULL_BYTES
             self._thread_count -= is_full  # now, so that the reader begins another one
             return is_full
 
@@ -232,22 +238,15 @@ def _parts_of(
             yield index, data[start - begin : None if stop is None else stop - begin]
 
 
-class ReadView(Protocol):
-    """Returns some bytes of an object."""
-
-    def __call__(
-        self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
-    ) -> memoryview:
-        """Return the bytes start:stop, fewer if the object ends before; see `Store.read_view`."""
-
-
 class ReadAhead:
     """Reads an object in order, and ahead of its reader once that has read on for a while.
 
-    A reader may step back a little, as to the beginning of a record that a block cut off.
+    A reader may step back a little, as to the beginning of a record that a block cut off. Not
+    `begin_ahead`: all readers of a process share one limit, and memory is used again.
     """
 
-    def __init__(self, read: ReadView, size_bytes: int) -> None:
+    def __init__(self, read: Callable[..., memoryview], size_bytes: int) -> None:
+        """`read`: called as `read(start, stop, allocate)`, as `Store.read_view`."""
         self._read = read
         self._size_bytes = size_bytes
         self._recent: deque[tuple[int, memoryview]] = deque()  # with their starts

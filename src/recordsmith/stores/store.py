@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from recordsmith.stores.checks import check_writable, exists_error
+from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
-from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of, version_of
+from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.parallel_reads import Range, read_in_parallel
-from recordsmith.support.errors import FileAccessError, OptionError
+from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError
 
 NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 """The errno of errors for objects that do not exist."""
@@ -54,16 +54,12 @@ class FolderEntry(NamedTuple):
     version: str = ""
 
 
-STORES: dict[str, type[Store]] = {}
-"""By the schemes of their URLs; importing `stores.remote` registers all of them."""
-
-
 class Store(ABC):
     """Objects by key. Thread-safe.
 
     A key has parts separated by `/`, none of them empty, `.` or `..`. Objects appear whole or not
-    at all, and one call of `read` returns bytes of one version. A class registers itself for URLs:
-    `class BucketStore(Store, schemes=("bucket",))`.
+    at all, and one call of `read` returns bytes of one version. `location.STORES` has the classes
+    by the schemes of their URLs.
     """
 
     is_writable = True
@@ -80,14 +76,10 @@ class Store(ABC):
     keeps_reads = False
     """Whether a local disk keeps what is read."""
 
-    def __init_subclass__(cls, *, schemes: Sequence[str] = ()) -> None:
-        super().__init_subclass__()
-        STORES.update(dict.fromkeys(schemes, cls))
-
     @classmethod
     def from_url(cls, url: str, passed: Any) -> tuple[Store, str]:
         """Return the store of a URL, and the key in it; `passed`: `PassedOptions` for the store."""
-        raise NotImplementedError  # of stores with schemes
+        raise NotImplementedError  # of stores in the table
 
     @property
     def is_remote(self) -> bool:
@@ -173,7 +165,7 @@ class Store(ABC):
             for index, wanted in enumerate(ranges):
                 yield index, self.read_view(*wanted)
         else:
-            yield from read_in_parallel(self, ranges)
+            yield from read_in_parallel(self.read_view, self.concurrency, ranges)
 
     def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
         """Open an object for reading, in order and anywhere.
@@ -185,6 +177,13 @@ class Store(ABC):
             FileAccessError: it does not exist or cannot be read.
         """
         return RangeReader(self, self.info(key) if info is None else info)
+
+    def find_version(self, key: str) -> str | None:
+        """Return the version of an object; None if it does not exist."""
+        try:
+            return self.info(key).version
+        except MissingFileError:
+            return None
 
     def has_identity(self, version: str) -> bool:
         """Return whether a version changes with the object, so that its bytes may be cached."""
@@ -252,6 +251,15 @@ class Store(ABC):
 
     # -- writing -----------------------------------------------------------------------------------
 
+    def check_writable(self, name: str) -> None:
+        """Raise OptionError if the store is read-only; `name` is what is to be written."""
+        if not self.is_writable:
+            raise OptionError(
+                f"{name} is in a store that is read-only",
+                value=name,
+                remedy="Write to a local folder or a bucket.",
+            )
+
     @abstractmethod
     def open_write(
         self, key: str, *, overwrite: bool = True, is_durable: bool = True
@@ -297,10 +305,35 @@ class Store(ABC):
 
         Stores that cannot do this in one step leave a short window, in which it is replaced.
         """
-        matches = version_of(self, key) == version
+        matches = self.find_version(key) == version
         if matches:
             self.delete(key)
         return matches
+
+    def put_checked(self, key: str, data: bytes, check: Callable[[], bool]) -> None:
+        """Write an object for `ObjectWriter.check`."""
+        is_done = False
+        while not is_done:
+            version = self.find_version(key)
+            may_stay = check()
+            if version is None:
+                is_done = self.put_if_absent(key, data)
+            else:
+                is_done = may_stay and self._is_equal(key, data, version)
+                is_done = is_done or self.put_if_match(key, data, version)
+
+    def _is_equal(self, key: str, data: bytes, version: str) -> bool:
+        try:
+            return self.size(key) == len(data) and self.read(key, version=version) == data
+        except FileAccessError:  # replaced or deleted meanwhile
+            return False
+
+    def delete_checked(self, key: str, check: Callable[[], bool]) -> None:
+        """Delete an object, unless it changes after a check."""
+        while (version := self.find_version(key)) is not None:
+            check()
+            if self.delete_if_match(key, version):
+                return
 
     def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
         """Copy an object, and replace the object there.
@@ -329,7 +362,7 @@ class Store(ABC):
             FileAccessError: the folder of the store does not exist.
         """
         name = self.name_of(key)
-        check_writable(self, name)
+        self.check_writable(name)
         if self.is_folder(key):
             raise OptionError(f"{name} is a folder", value=name, expected="the name of a file")
         if not overwrite and self.exists(key):

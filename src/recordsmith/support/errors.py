@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import errno
 import re
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recordsmith.support.words import did_you_mean, printable, similar_name
+from recordsmith.support.words import printable
 
 if TYPE_CHECKING:
     from recordsmith.support.reports import Place
@@ -207,7 +204,6 @@ class _Line:
         return f"{', '.join(self.places)}{f' and {more:,} more' if more else ''}: {self.problem}"
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTION = re.compile("\ue000(\\w+)(?:=([^\ue001]*))?\ue001")
 _LONGEST_VALUE = 80
 _NOT_GIVEN: Any = object()
@@ -716,50 +712,6 @@ class FunctionError(RecordsmithError, RuntimeError):
         self.offset = offset
 
 
-_MAX_NAMES = 30
-_MAX_KINDS_COMPARED = 10_000
-_LONGEST_NAME = 80
-
-
-def similar_key(name: str, known: Iterable[str]) -> str | None:
-    """Return the key that was likely meant; None if each differs in too much.
-
-    Keys of one folder are compared by what follows it: `image/class/text` is not a misspelled
-    `image/class/label`.
-    """
-    # names come from files: they may be many and long
-    likely = [key for key in known if len(key) <= 2 * len(name) + _MAX_NAMES]
-    likely = likely[:_MAX_KINDS_COMPARED]
-    parent, slash, last = name.rpartition("/")
-    folder = parent + slash
-    inside = {key.removeprefix(folder): key for key in likely if key.startswith(folder)}
-    if folder and (similar := similar_name(last, inside)) is not None:
-        return inside[similar]
-    outside = [key for key in likely if not folder or not key.startswith(folder)]
-    if (similar := similar_name(name, outside)) is not None:
-        return similar
-    last_parts = {key.rpartition("/")[2]: key for key in reversed(likely)}
-    similar = similar_name(name, last_parts)
-    return None if similar is None else last_parts[similar]
-
-
-def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MAX_NAMES) -> str:
-    """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
-    known = list(known)
-    if (similar := similar_key(str(name), known)) is not None:
-        return f"did you mean {similar!r}?"
-    if not known:
-        return none
-    shown = [
-        one
-        if one and one.isprintable() and len(one) <= _LONGEST_NAME
-        else f"{one!r:.{_LONGEST_NAME}}"
-        for one in known[:most]
-    ]
-    more = f" and {len(known) - most:,} more" if len(known) > most else ""
-    return f"available: {', '.join(shown)}{more}"
-
-
 @contextmanager
 def located(path: object, first_record: int = 0, first_offset: int = 0) -> Iterator[None]:
     """Add the path and the first record and offset to every DataError that is raised.
@@ -824,73 +776,3 @@ def access_error(error: OSError, path: object, verb: str = "read") -> FileAccess
     name = str(path)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
-
-
-def check_word(name: str, value: object, allowed: Iterable[str]) -> None:
-    """Raise OptionError if a value is not one of the allowed strings."""
-    allowed = list(allowed)
-    if not (isinstance(value, str) and value in allowed):
-        raise unknown_word(name, value, allowed)
-
-
-def unknown_word(
-    name: str, value: object, allowed: Iterable[str], problem: str = "", *, remedy: str = ""
-) -> OptionError:
-    """Return the error for a value of an option that is not one of the allowed strings.
-
-    It lists them and suggests one; `remedy` is what to do if none is similar.
-    """
-    allowed = list(allowed)
-    return OptionError(
-        problem,
-        option=name,
-        value=value,
-        expected=f"one of {', '.join(allowed)}",
-        remedy=did_you_mean(str(value), allowed) or remedy,
-    )
-
-
-def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Function]:
-    """Decorate a function or class: OptionError names the right option for an unknown one.
-
-    Args:
-        explained: what to do instead, by names of other libraries with spaces between them.
-    """
-    remedies = {name: remedy for names, remedy in explained.items() for name in names.split()}
-
-    def decorate(function: _Function) -> _Function:
-        if isinstance(function, type):
-            cast("Any", function).__init__ = decorate(cast("Any", function).__init__)
-            return function
-        code = function.__code__
-        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        by_name = known[code.co_argcount :]
-
-        @wraps(function)
-        def call(*args: Any, **options: Any) -> Any:
-            called = function.__qualname__.removesuffix(".__init__")
-            if len(args) > code.co_argcount and by_name:
-                raise OptionError(
-                    f"{called} has too many arguments without a name",
-                    remedy=f"Pass them by name, such as {by_name[0]}=….",
-                )
-            for name in options:
-                if name not in known:
-                    raise OptionError(
-                        f"{called} has no option {name!r}",
-                        option=name,
-                        remedy=remedies.get(name) or did_you_mean(name, known),
-                    )
-            return function(*args, **options)
-
-        return cast("_Function", call)
-
-    return decorate
-
-
-def warn_user(message: str) -> None:
-    """Warn at the line outside of this package that called it."""
-    frame, level = sys._getframe(), 1  # noqa: SLF001 - the `inspect` module is slow to import
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)

@@ -7,9 +7,8 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDoneError
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -56,6 +55,23 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
+
+
+def join_thread(thread: threading.Thread, deadline: float) -> None:
+    """Wait until a thread has ended for the operating system as well, or `time.monotonic()` is
+    `deadline`.
+
+    Before Python 3.13, `Thread.join` returns while libraries still clean up after the thread. Their
+    locks are held then, and would stay locked in a process that is forked right afterwards.
+    """
+    if thread.ident is None:  # could not be started
+        return
+    thread.join(max(0.0, deadline - time.monotonic()))
+    while not thread.is_alive() and time.monotonic() < deadline:
+        if not os.path.exists(f"/proc/self/task/{thread.native_id}"):  # or not Linux
+            break
+        time.sleep(0.0001)
+
 
 # -- waits that end with their job -----------------------------------------------------------------
 
@@ -107,26 +123,6 @@ def wait_for(future: Future[_Result], seconds: float = math.inf) -> _Result:
                 return future.result()
             if time.monotonic() >= latest:
                 raise
-
-
-def map_ahead(
-    pool: Executor, function: Callable[[_Argument], _Result], items: Iterable[_Argument], ahead: int
-) -> Generator[_Result]:
-    """Yield the results of calls in a pool, in order, with at most `ahead` in progress.
-
-    When the generator is closed, calls that have not begun are cancelled.
-    """
-    waiting: deque[Future[_Result]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) >= ahead:
-                yield wait_for(waiting.popleft())
-        while waiting:
-            yield wait_for(waiting.popleft())
-    finally:
-        for future in waiting:
-            future.cancel()
 
 
 # -- requests --------------------------------------------------------------------------------------

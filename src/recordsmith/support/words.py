@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _MIN_SIMILARITY = 0.76  # one wrong letter of five, two swapped of five
+_MAX_NAMES = 30
+_MAX_KINDS_COMPARED = 10_000
+_LONGEST_NAME = 80
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
@@ -51,6 +54,45 @@ def did_you_mean(typed: str, known: Iterable[str]) -> str:
     """Return a question about the known name that was likely meant; empty if there is none."""
     similar = similar_name(typed, known)
     return f"Did you mean {similar!r}?" if similar else ""
+
+
+def similar_key(name: str, known: Iterable[str]) -> str | None:
+    """Return the key that was likely meant; None if each differs in too much.
+
+    Keys of one folder are compared by what follows it: `image/class/text` is not a misspelled
+    `image/class/label`.
+    """
+    # names come from files: they may be many and long
+    likely = [key for key in known if len(key) <= 2 * len(name) + _MAX_NAMES]
+    likely = likely[:_MAX_KINDS_COMPARED]
+    parent, slash, last = name.rpartition("/")
+    folder = parent + slash
+    inside = {key.removeprefix(folder): key for key in likely if key.startswith(folder)}
+    if folder and (similar := similar_name(last, inside)) is not None:
+        return inside[similar]
+    outside = [key for key in likely if not folder or not key.startswith(folder)]
+    if (similar := similar_name(name, outside)) is not None:
+        return similar
+    last_parts = {key.rpartition("/")[2]: key for key in reversed(likely)}
+    similar = similar_name(name, last_parts)
+    return None if similar is None else last_parts[similar]
+
+
+def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MAX_NAMES) -> str:
+    """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
+    known = list(known)
+    if (similar := similar_key(str(name), known)) is not None:
+        return f"did you mean {similar!r}?"
+    if not known:
+        return none
+    shown = [
+        one
+        if one and one.isprintable() and len(one) <= _LONGEST_NAME
+        else f"{one!r:.{_LONGEST_NAME}}"
+        for one in known[:most]
+    ]
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return f"available: {', '.join(shown)}{more}"
 
 
 def parse_size(text: str) -> int | None:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from recordsmith.support.ahead import map_ahead
 from recordsmith.support.errors import OptionError
-from recordsmith.support.threads import Stopped, map_ahead, stoppable_pool
+from recordsmith.support.threads import Stopped, stoppable_pool
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""

@@ -11,7 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from recordsmith.format.example import FeatureSchema, Schema
-from recordsmith.support.errors import OptionError, option, suggest_names
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import suggest_names
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 

@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import Rank, check_loader
-from recordsmith.loading.loader import Iteration
+from recordsmith.loading.session import Iteration
 from recordsmith.support.errors import FunctionError, OptionError, option
 from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
@@ -186,7 +186,7 @@ class _Running:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
-        self.count = None if loader._is_resuming else _length(loader)  # noqa: SLF001 - for adapters
+        self.count = None if loader.session.is_resuming else _length(loader)
         _calls.streams.add(self)
 
     def close(self) -> None:

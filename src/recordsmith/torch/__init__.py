@@ -3,8 +3,8 @@
     stream = DataLoader(batches(loader), batch_size=None, pin_memory=True)
     for batch in stream: ...
 
-`stream` is the dataset for a DataLoader, `workers` synchronizes its workers and ends them with the
-main process, `tensors` converts batches, and has single examples for samplers.
+`stream` is the dataset for a DataLoader, with or without workers; `tensors` converts batches, and
+has single examples for samplers.
 """
 
 from recordsmith.support.errors import needs_extra

@@ -1,16 +1,19 @@
 """The batches of a loader as a dataset of torch, whose items are whole batches.
 
 Without workers, a DataLoader receives the batches that the loader's threads make. With workers,
-each of them has a copy of the loader that makes its share of the batches; `workers` finds where
-they begin.
+each of them has a copy of the loader that makes its share of the batches, and they agree where they
+begin (`loading.worker_iterations`).
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
 import torch.distributed
@@ -19,16 +22,12 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
+from recordsmith.loading.order.schedule import EpochProgress
+from recordsmith.loading.session import Iteration
+from recordsmith.loading.worker_iterations import Start
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
-from recordsmith.torch.workers import (
-    Origin,
-    Start,
-    State,
-    WorkerIterations,
-    end_with_main_process,
-)
 
 _DIVIDING = ("DataLoaderDispatcher", "IterableDatasetShard")
 """Classes of accelerate and transformers that read a dataset for several ranks."""
@@ -54,25 +53,20 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         self._loader = loader
         self._any_rank = any_rank
         self._device = None if device is None else _usable_device(device)
-        self._returned: State | None = None  # after the last batch returned, of those on a device
         self._loaded: Mapping[str, Any] | None = None  # of a worker, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
         loader.for_worker(0, 1)  # raises for a loader that is already for one worker
-        known = loader._other_processes  # noqa: SLF001 - in the same package
-        self._iterations = known if isinstance(known, WorkerIterations) else WorkerIterations()
-        self._watch()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._watch()
+        loader.session.workers()  # from now on they and this process share its iterations
 
     def __repr__(self) -> str:
         return f"batches({self._loader})"
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration, from all workers together."""
-        return len(self._at(self._iterations.next(Origin.here(self._loader), self._later)))
+        session = self._loader.session
+        begin = session.workers().next(session.origin(), session.later_state)
+        return len(session.resumed(begin))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         _check_not_batched()
@@ -91,8 +85,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
                 )
             return self._in_worker(info)
         self._check_rank()
-        self._iterations.check_read_here(self._loader)
-        self._returned = None
+        self._loader.session.check_read_here()
         if self._device is None:
             return map(convert, self._loader)
         return self._on_device(self._device)
@@ -108,7 +101,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         """
         if get_worker_info() is not None:
             return dict(self._worker_state)
-        return dict(self._returned or self._loader.state_dict())
+        return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from the state of a loader, or of a worker of StatefulDataLoader.
@@ -122,16 +115,11 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             self._loaded = state
             return
         self._loader.load_state_dict(state)
-        self._returned = None
 
     # -- in the main process -----------------------------------------------------------------------
 
     def _check_rank(self) -> None:
         check_loader(self._loader, None if self._any_rank else this_rank())
-
-    def _watch(self) -> None:
-        """Let the loader raise for its state after workers have read it."""
-        self._loader._other_processes = self._iterations  # noqa: SLF001 - in the same package
 
     def _on_device(self, device: torch.device) -> Iterator[dict[str, Any]]:
         """Yield batches on a device. The next one is copied while the loop uses the one before."""
@@ -145,41 +133,43 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             tensor.record_stream(torch.cuda.current_stream(device))
             return tensor
 
-        def returned(batch: dict[str, Any], state: State) -> dict[str, Any]:
-            self._returned = state
+        def receive(batch: dict[str, Any], after: EpochProgress) -> dict[str, Any]:
+            iteration.deliver(after)
             if copies is None:
                 return batch
             torch.cuda.current_stream(device).wait_stream(copies)
             return _each_tensor(batch, share)
 
-        ahead: tuple[dict[str, Any], State] | None = None
-        self._returned = self._loader.state_dict()
-        for batch in self._loader:
+        iteration: Iteration = iter(self._loader)
+        ahead: tuple[dict[str, Any], EpochProgress] | None = None
+        for batch, after in iteration.ahead():
             with nullcontext() if copies is None else torch.cuda.stream(copies):
                 copied = _each_tensor(convert(batch), copy)
-            state = self._loader.state_dict()
             if ahead is not None:
-                yield returned(*ahead)
-            ahead = copied, state
+                yield receive(*ahead)
+            ahead = copied, after
         if ahead is not None:
-            yield returned(*ahead)
-        self._returned = None
+            yield receive(*ahead)
+        iteration.deliver(iteration.end)
 
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
-        end_with_main_process()
+        _end_with_main_process()
         loaded, self._loaded = self._loaded or {}, None
         batch_count = loaded.get("batch_count", 0)
-        start = Start.of_worker(Origin.here(self._loader), info, loaded.get("begin"))
+        session = self._loader.session
+        start = Start.of_worker(session.origin(), info, loaded.get("begin"))
         try:
-            begin = self._iterations.join(start, self._later)
+            begin = session.workers().join(start, session.later_state)
         except OptionError as error:
             return _failing(error)
         state = {**self._share(info), "begin": begin, "batch_count": batch_count}
         self._worker_state = state
-        loader = self._at(begin).for_worker(info.id, info.num_workers, skipped_count=batch_count)
-        return _batches_of_worker(loader, state)
+        loader = self._loader.for_worker(0, 1)
+        loader.load_state_dict(begin)
+        own = loader.for_worker(info.id, info.num_workers, skipped_count=batch_count)
+        return _batches_of_worker(own, state)
 
     def _share(self, info: Any) -> dict[str, int]:
         """Return what must be equal to load the state of a worker."""
@@ -204,19 +194,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
                     "valid for any.",
                 )
         whole_number("batch_count", state["batch_count"], 0)
-        self._at(state["begin"])  # raises if it is of another loader
-
-    # -- in both -----------------------------------------------------------------------------------
-
-    def _at(self, state: State) -> Loader:
-        """Return a copy of the loader that resumes from a state."""
-        copy = self._loader.for_worker(0, 1)
-        copy.load_state_dict(state)
-        return copy
-
-    def _later(self, state: State) -> State:
-        """Return where the iteration begins that follows the one that begins there."""
-        return self._at(state).for_worker(0, 1, iteration=1).state_dict()
+        self._loader.session.resumed(state["begin"])  # raises if it is of another loader
 
 
 def batches(
@@ -342,3 +320,22 @@ def _check_not_divided() -> None:
                 remedy="Do not pass it to prepare(): this_rank() has divided the records.",
             )
         frame = frame.f_back
+
+
+@cache
+def _end_with_main_process() -> None:
+    """End this worker as soon as its main process has ended, if torch does not.
+
+    A worker of torch looks whether the process that forked it has ended. With the start method
+    forkserver that is the fork server, which ends after all workers, so each would wait for the
+    other.
+    """
+    main = parent_process()
+    if main is None or main.pid == os.getppid():
+        return
+
+    def wait_and_end() -> None:
+        main.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_and_end, name="recordsmith-main-ended", daemon=True).start()

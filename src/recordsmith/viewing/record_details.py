@@ -14,7 +14,7 @@ from recordsmith.dataset.record_document import (
     section_documents,
 )
 from recordsmith.format.example import classify
-from recordsmith.format.example.usual_names import may_be_mask
+from recordsmith.format.example.keys import may_be_mask
 from recordsmith.format.wire import masked_crc32c
 from recordsmith.image import (
     MAX_PIXELS,

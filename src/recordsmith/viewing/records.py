@@ -28,7 +28,7 @@ from recordsmith.dataset import (
     records_of,
 )
 from recordsmith.dataset.column_file import kept_values
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from recordsmith.checking.stats import stats
+from recordsmith.checking.statistics import stats
 from recordsmith.checking.verification import verify
 from recordsmith.dataset import Dataset
-from recordsmith.dataset.locate import Paths
-from recordsmith.support.errors import RecordsmithError, check_word
+from recordsmith.dataset.locating import Paths
+from recordsmith.support.errors import RecordsmithError
+from recordsmith.support.explaining import check_word
 from recordsmith.support.reports import Place
 from recordsmith.viewing.drawing.report_page import content_page
 from recordsmith.viewing.records import ViewedRecords

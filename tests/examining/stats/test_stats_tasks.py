@@ -23,7 +23,7 @@ from ...places import flip
 from ...raising import raises
 from ...repeating_engine import RepeatingEngine, plain
 
-STATS = "recordsmith.checking.stats"
+STATS = "recordsmith.checking.statistics"
 
 
 def _assert_equal(paths: Any, split: str | None = None, engine: Any = None) -> Any:

@@ -17,7 +17,7 @@ import pytest
 from tests.loading.conftest import own_threads, wait_until
 
 import recordsmith as rs
-from recordsmith.loading.batches.job_runner import JobRunner
+from recordsmith.loading.batches.job_runner import Runner, run_jobs
 
 THREADS = [0, 1, 2, 8]
 DEADLINE_SECONDS = 20.0
@@ -48,9 +48,9 @@ class Squares:
 
 def runner(
     count: int, threads: int, *, rows: int = 5, prefetch: int = 2, at: Any = None
-) -> JobRunner[list[int]]:
+) -> Runner[list[int]]:
     jobs = (Squares(number, rows, at) for number in range(count))
-    return JobRunner(jobs, threads=threads, prefetch=prefetch)
+    return run_jobs(jobs, threads=threads, prefetch=prefetch)
 
 
 def expected(number: int, rows: int = 5) -> list[int]:
@@ -144,7 +144,7 @@ def test_errors_in_drawing(threads: int) -> None:
         yield Squares(1)
         raise ZeroDivisionError("no more of them")
 
-    made = JobRunner(jobs(), threads=threads, prefetch=2)
+    made = run_jobs(jobs(), threads=threads, prefetch=2)
     assert [next(made), next(made)] == [expected(0), expected(1)]
     with pytest.raises(ZeroDivisionError, match="no more"):
         next(made)
@@ -359,7 +359,7 @@ def test_ctrl_c(threads: int, sleep: float) -> None:
     for moment in (0.0, 0.003, 0.03, 0.2) if sleep < 0.1 else (0.1,):
         done = python(
             f"""
-            made = JobRunner(jobs(), threads={threads}, prefetch=3)
+            made = run_jobs(jobs(), threads={threads}, prefetch=3)
             def names():
                 return [t.name for t in threading.enumerate() if t.name.startswith("recordsmith")]
             try:

@@ -48,7 +48,7 @@ def test_workers_in_turn_are_the_rank_without_workers(
     count: int, batch_size: int, worker_count: int, epochs: int, data: Any
 ) -> None:
     alone = _schedule(count, batch_size, epochs=epochs)
-    start = alone.progress(
+    _, start = alone.resumed(
         alone.state(EpochProgress(0, read=data.draw(st.integers(0, count - 1)), begun=0))
     )
     schedules = [
@@ -111,12 +111,9 @@ def test_where_epochs_and_iterations_end() -> None:
         EpochProgress(1, 5, begun=0),
         EpochProgress(2, 0, begun=2),  # the next iteration begins
     ]
-    assert [progress.is_inside for progress in (step.after for step in steps)] == [
-        True, False, True, False,
-    ]  # fmt: skip
     state = _schedule(10, 5, epochs=2).state(steps[-1].after)
     resumed = _schedule(10, 5, epochs=2)
-    assert [step.epoch for step in resumed.steps(resumed.progress(state))] == [2, 2, 3, 3]
+    assert [step.epoch for step in resumed.steps(resumed.resumed(state)[1])] == [2, 2, 3, 3]
 
 
 def _state(**changes: Any) -> dict[str, Any]:
@@ -148,17 +145,17 @@ def _state(**changes: Any) -> dict[str, Any]:
 )
 def test_invalid_states(state: Any, value: str) -> None:
     with pytest.raises(rs.OptionError) as caught:
-        _schedule(10, epochs=2).progress(state)
+        _schedule(10, epochs=2).resumed(state)
     assert caught.value.option == "state"
     assert str(caught.value.value).startswith(value)
-    assert _schedule(10, epochs=2).progress(_state()) == EpochProgress(3, 8, 2)
+    assert _schedule(10, epochs=2).resumed(_state())[1] == EpochProgress(3, 8, 2)
 
 
 def test_a_state_of_more_epochs_is_refused() -> None:
     with pytest.raises(rs.OptionError) as caught:
-        _schedule(10, epochs=1).progress(_state())
+        _schedule(10, epochs=1).resumed(_state())
     assert (caught.value.option, caught.value.value) == ("epochs", "1")
-    assert _schedule(10, epochs=None).progress(_state()) == EpochProgress(3, 8, 2)
+    assert _schedule(10, epochs=None).resumed(_state())[1] == EpochProgress(3, 8, 2)
 
 
 def test_shares_of_many_records_need_no_memory_for_them() -> None:

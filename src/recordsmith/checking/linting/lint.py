@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.checking import are_drawn_for_viewing
+from recordsmith.checking.class_rules import are_drawn_for_viewing
 from recordsmith.checking.linting.class_check import check_classes
 from recordsmith.checking.linting.duplicate_check import (
     SIMILAR_CHECKS,
@@ -36,7 +36,8 @@ from recordsmith.sources.flaws import Check, Flaw, LintCheck
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import option, shown_value, unknown_word
+from recordsmith.support.errors import option, shown_value
+from recordsmith.support.explaining import unknown_word
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _AT_ONCE = 32  # samples of one task

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking import is_one_hot
+from recordsmith.checking.class_rules import is_one_hot
 from recordsmith.checking.linting.episode_check import (
     Episode,
     EpisodeFacts,
@@ -24,14 +24,13 @@ from recordsmith.checking.linting.sample_images import (
     boxes_of,
     decode_content,
     features_of,
-    first_of,
     image_in,
     image_of,
     masks_in,
     place_of,
-    values_of,
 )
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, shape_of
+from recordsmith.format.example.feature_values import first_value, values_of
 from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
@@ -287,7 +286,7 @@ class SampleCheck:
         except DataError as error:
             add(ImageCheck.UNREADABLE_IMAGE, error.detail)
             return content, shape
-        stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
+        stated = first_value(features, HEIGHT), first_value(features, WIDTH)
         if stated[0] is not None and stated != (head.height, head.width):
             add(
                 Check.IMAGE_SIZE,
@@ -350,7 +349,7 @@ def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:
 def _annotation_hash(features: Mapping[str, Any]) -> int:
     """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
     objects = sorted(map(repr, values_of(features.get(OBJECT_LABEL))))
-    return hash_of(repr((first_of(features.get(CLASS_LABEL)), objects)).encode())
+    return hash_of(repr((first_value(features, CLASS_LABEL), objects)).encode())
 
 
 def _problems(
@@ -397,7 +396,7 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
     """Add boxes that are tiny."""
-    height, width = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
+    height, width = first_value(features, HEIGHT), first_value(features, WIDTH)
     if not (height and width):
         return
     for number, (ymin, xmin, ymax, xmax) in enumerate(boxes_of(features), 1):

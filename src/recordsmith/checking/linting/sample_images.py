@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from recordsmith.format.example import decode_payload
+from recordsmith.format.example.feature_values import first_bytes, first_value, values_of
 from recordsmith.format.example.keys import (
     BOX,
     FORMAT,
@@ -71,41 +70,29 @@ def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
 
 def image_in(features: Mapping[str, Any]) -> bytes | None:
     """The encoded image of a sample: under the usual key, or the first value that is one."""
-    if first_of(features.get(FORMAT)) in RAW:
+    if first_value(features, FORMAT) in RAW:
         return None
-    usual = first_of(features.get(IMAGE))
-    if isinstance(usual, bytes):
+    usual = first_bytes(features, IMAGE)
+    if usual is not None:
         return usual
-    for key, value in features.items():
-        data = first_of(value)
-        if key != MASK and isinstance(data, bytes) and find_image_header(data) is not None:
+    for key in features:
+        data = first_bytes(features, key)
+        if key != MASK and data is not None and find_image_header(data) is not None:
             return data
     return None
 
 
 def masks_in(features: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Yield the masks of a sample: under the usual key, or images with the name of a mask."""
-    for key, value in features.items():
-        data = first_of(value)
-        if not isinstance(data, bytes) or key == OBJECT_MASK:
+    for key in features:
+        data = first_bytes(features, key)
+        if data is None or key == OBJECT_MASK:
             continue
         if key == MASK:
-            if first_of(features.get(MASK_FORMAT)) not in RAW:
+            if first_value(features, MASK_FORMAT) not in RAW:
                 yield key, data
         elif is_mask_key(key) and starts_like_image(data):
             yield key, data
-
-
-def values_of(value: Any) -> Sequence[Any]:
-    """The values of a feature, which may be a single one or None."""
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return value  # type: ignore[return-value]
-    return () if value is None else (value,)
-
-
-def first_of(value: Any) -> Any:
-    values = values_of(value)
-    return values[0] if len(values) else None
 
 
 def boxes_of(features: Mapping[str, Any]) -> list[Box]:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from recordsmith.format.example.feature_values import only_value
 from recordsmith.format.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import ImageHeader, read_image_header, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)
@@ -204,17 +205,13 @@ def _check_raw(
 
 
 def _number(example: Mapping[str, Any], key: str | None) -> int | None:
-    values = [] if key is None else example[key]
-    if len(values) != 1 or isinstance(values[0], bytes):
-        return None
-    return int(values[0])
+    value = only_value(example, key)
+    return None if value is None or isinstance(value, bytes) else int(value)
 
 
 def _text(example: Mapping[str, Any], key: str | None) -> str | None:
-    values = [] if key is None else example.get(key, [])
-    if len(values) != 1 or not isinstance(values[0], bytes):
-        return None
-    return values[0].decode("utf-8", "replace")
+    value = only_value(example, key)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
 
 
 def _plain_format(name: str) -> str:

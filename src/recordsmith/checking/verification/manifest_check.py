@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from recordsmith.checking.verification.verify_report import ShardFindings
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
-from recordsmith.dataset.locate import ListedFolder, Located, looks_like_records
+from recordsmith.dataset.locating import ListedFolder, Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import TFDS_INFO_NAME, parse_shard_name
 from recordsmith.dataset.shard import Shard

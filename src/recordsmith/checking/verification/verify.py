@@ -33,7 +33,7 @@ from recordsmith.checking.verification.verify_report import (
 )
 from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.column_file import wrong_columns
-from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.locating import Paths, locate
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.stores import PlaceLike

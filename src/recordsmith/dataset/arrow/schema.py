@@ -24,7 +24,8 @@ from typing import Any
 from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.format.example import FeatureSchema, Schema
 from recordsmith.format.example.keys import is_class_key
-from recordsmith.support.errors import NotAnExampleError, OptionError, option, unknown_word
+from recordsmith.support.errors import NotAnExampleError, OptionError, option
+from recordsmith.support.explaining import unknown_word
 
 _SECTIONS = {
     "Example": ("features",),

@@ -21,7 +21,8 @@ from recordsmith.dataset.where.conditions import (
     Condition,
     Value,
 )
-from recordsmith.support.errors import OptionError, option, suggest_names
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import suggest_names
 
 MAX_NESTED = 100
 """The deepest nesting of parentheses and `not`."""

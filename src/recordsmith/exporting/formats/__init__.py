@@ -1,7 +1,1 @@
-"""The export formats, one in each module; importing this package registers all of them."""
-
-import importlib
-import pkgutil
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+"""The export formats, one in each module; `exporter.EXPORTERS` has their names."""

@@ -20,9 +20,7 @@ from recordsmith.support.errors import MissingExtraError
 _ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records
 
 
-class ArrayRecordFiles(
-    RecordFiles, format="array-record", what="for Grain; needs the extra array-record"
-):
+class ArrayRecordFiles(RecordFiles):
     """Writes ArrayRecord files: the library writes to local paths, so each is copied."""
 
     suffix = ".array_record"

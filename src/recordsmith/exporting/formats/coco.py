@@ -33,15 +33,11 @@ from recordsmith.exporting.boxes import (
     pixels,
     shortest_float,
 )
-from recordsmith.exporting.card import steps_of
+from recordsmith.exporting.dataset_card import steps_of
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import (
-    ExportedImage,
-    get_floats,
-    get_ints,
-    get_text,
-)
+from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_floats, all_ints, first_text
 from recordsmith.format.example.keys import (
     OBJECT_AREA,
     OBJECT_ID,
@@ -70,7 +66,7 @@ class _Split:
     annotation_ids: array[int] = field(default_factory=lambda: array("q"))
 
 
-class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes"):
+class CocoFiles(BoxFolder):
     """Writes images, and JSON files with their boxes."""
 
     also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))
@@ -107,7 +103,7 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
         if part is None:
             part = self._splits[split] = self._begin_split(split, keeps_ids)
-            known_id = get_text(example, SOURCE_ID) or ""
+            known_id = first_text(example, SOURCE_ID) or ""
             if known_id and not keeps_ids and not known_id.lower().endswith(_IMAGE_SUFFIXES):
                 out.tally.problems.add(
                     f"the images of split {split!r} have new ids: {SOURCE_ID} {known_id!r:.60} is "
@@ -121,7 +117,7 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         }
         _append(part.file, bool(part.ids), document)
         part.ids.add(image_id)
-        object_ids = get_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
+        object_ids = all_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
         if len(object_ids) != len(annotations):
             raise SourceError(
                 f"{OBJECT_ID} has {len(object_ids)} values for {len(annotations)} boxes"
@@ -174,7 +170,7 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
     def _annotations(
         self, example: Features, image: ExportedImage, objects: Sequence[Object]
     ) -> list[dict[str, Any]]:
-        crowds, areas = get_ints(example, OBJECT_IS_CROWD), get_floats(example, OBJECT_AREA)
+        crowds, areas = all_ints(example, OBJECT_IS_CROWD), all_floats(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
         for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
             if len(values) not in (0, len(objects)):
@@ -230,7 +226,7 @@ def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
 
 def _source_id(example: Features) -> int | None:
     """Return the source id of a record if it is an integer."""
-    text = get_text(example, SOURCE_ID) or ""
+    text = first_text(example, SOURCE_ID) or ""
     number = int(text) if _INTEGER.fullmatch(text) else 2**63
     return number if -(2**63) <= number < 2**63 else None
 

@@ -33,7 +33,7 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _EXPONENT_FROM = 1e10  # in the text that pyarrow makes of a float
 
 
-class CsvTables(TableFiles, format="csv", what="tables without images; needs the extra arrow"):
+class CsvTables(TableFiles):
     """Writes tables."""
 
     suffix = ".csv"

@@ -13,25 +13,16 @@ from __future__ import annotations
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
-from recordsmith.exporting.images import (
-    IMAGE_KEYS,
-    MASK_KEYS,
-    get_int,
-    get_text,
-    has_values,
-    read_image,
-    read_mask,
-)
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import first_int, first_text, first_value
 from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
 from recordsmith.support.errors import SourceError
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
-class ClassFolders(
-    FolderExporter, format="folder", what="a folder for each class, or images and masks"
-):
+class ClassFolders(FolderExporter):
     """Writes images, sorted by class."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -59,20 +50,20 @@ class ClassFolders(
         out.count_dropped(example, IMAGE_KEYS | CLASS_KEYS)
 
     def _class_name(self, example: Features) -> str | None:
-        text = get_text(example, CLASS_TEXT)
+        text = first_text(example, CLASS_TEXT)
         if text is not None:
             return text
-        label = get_int(example, CLASS_LABEL)
+        label = first_int(example, CLASS_LABEL)
         if label is None:
             return None
         known = self._class_names[label] if 0 <= label < len(self._class_names) else None
         return str(label) if known is None else known
 
 
-class ImagePairFiles(ClassFolders, format="pairs", what="images and masks"):
+class ImagePairFiles(ClassFolders):
     """Writes images and their masks, which every example must have."""
 
     def add(self, example: Features, split: str, position: int) -> None:
-        if not has_values(example, MASK):
+        if first_value(example, MASK) is None:
             raise SourceError("it has no mask")
         super().add(example, split, position)

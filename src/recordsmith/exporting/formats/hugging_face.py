@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.exporting.card import citation_lines, stated_terms, to_yaml
+from recordsmith.exporting.dataset_card import citation_lines, stated_terms, to_yaml
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
@@ -36,11 +36,7 @@ _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 _DESCRIPTION = IMAGE_KEYS | {SOURCE_ID}
 
 
-class HuggingFaceTables(
-    ParquetTables,
-    format="huggingface",
-    what="Parquet with images and class names for datasets; needs the extra arrow",
-):
+class HuggingFaceTables(ParquetTables):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
     options = TableFiles.options

@@ -28,16 +28,16 @@ from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.dataset.episode_layout import find_layout
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
-from recordsmith.exporting.images import get_floats, get_text, get_texts
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_floats, all_texts, first_text
 from recordsmith.image import decode_image, find_image_header
 from recordsmith.sources.archives.lerobot import (
     EPISODES_FOLDER,
-    INFO_NAME,
     POSITIONS,
     TASKS_NAME,
     VERSION,
 )
+from recordsmith.sources.files.known_names import LEROBOT_INFO_NAME
 from recordsmith.support.errors import DataError, OptionError, SourceError, option
 
 _STEPS, _EPISODE = "steps/", "episode_metadata/"
@@ -72,9 +72,7 @@ class _Feature(NamedTuple):
     shape: tuple[int, ...]
 
 
-class LeRobotFiles(
-    FolderExporter, format="lerobot", what="episodes for LeRobot; needs the extra video"
-):
+class LeRobotFiles(FolderExporter):
     """Writes episodes, one after the other."""
 
     options = ("fps",)
@@ -127,7 +125,7 @@ class LeRobotFiles(
         columns = {feature.name: _column(example, feature, count) for feature in features}
         tasks = _tasks(example, count)
         if not self._features:
-            self._features, self._rate, self._robot = features, rate, get_text(example, _ROBOT)
+            self._features, self._rate, self._robot = features, rate, first_text(example, _ROBOT)
             self._videos = {
                 f.name: _Videos(self._out, f, rate) for f in features if f.dtype == "video"
             }
@@ -192,11 +190,11 @@ class LeRobotFiles(
             for name, known in self._stats.items()
         }
         self._out.write("meta/stats.json", _json(stats))
-        self._out.write(INFO_NAME, _json(self._info()))
+        self._out.write(LEROBOT_INFO_NAME, _json(self._info()))
 
     def _rate_of(self, example: Features) -> Fraction:
         """The frames per second of an episode."""
-        stored = get_floats(example, _FPS)
+        stored = all_floats(example, _FPS)
         fps = self.fps if self.fps is not None else stored[0] if len(stored) else None
         if fps is None:
             raise OptionError(
@@ -312,7 +310,7 @@ def _column(example: Features, feature: _Feature, count: int) -> Any:
 
 def _tasks(example: Features, count: int) -> list[str]:
     """The task of each step."""
-    texts = next(filter(None, (get_texts(example, key) for key in _TASKS)), [""])
+    texts = next(filter(None, (all_texts(example, key) for key in _TASKS)), [""])
     if len(texts) not in (1, count):
         raise SourceError(f"it has {len(texts):,} tasks, expected {count:,}")
     texts = [text.encode("utf-8", "replace").decode() for text in texts]  # no surrogates

@@ -23,7 +23,7 @@ _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
 
 
-class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra arrow"):
+class ParquetTables(TableFiles):
     """Writes tables, many rows at a time."""
 
     suffix = ".parquet"
@@ -84,7 +84,7 @@ class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra 
         self._row_count = self._size_bytes = 0
 
 
-class FeatherTables(ParquetTables, format="feather", what="tables; needs the extra arrow"):
+class FeatherTables(ParquetTables):
     """Writes Feather, whose files have only one dictionary for a column, so none are written."""
 
     suffix = ".feather"

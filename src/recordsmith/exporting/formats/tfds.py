@@ -43,8 +43,9 @@ from recordsmith.dataset.tfds.folder import (
 from recordsmith.dataset.tfds.records import BOXES, TEXT_KEYS
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles, WrittenFile
-from recordsmith.exporting.images import get_bytes, get_text, read_image, read_mask
+from recordsmith.exporting.images import read_image, read_mask
 from recordsmith.format.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
+from recordsmith.format.example.feature_values import first_bytes, first_text
 from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
@@ -84,7 +85,7 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 _FORMATS = (FORMAT, MASK_FORMAT)
 
 
-class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
+class TfdsFiles(RecordFiles):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
     options = (*RecordFiles.options, "image_key")
@@ -177,13 +178,13 @@ class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
 
     def _with_encoded_images(self, example: Features) -> Mapping[str, Any]:
         """The example with raw pixels as PNG."""
-        if not (_RAW & example.keys() or any(get_text(example, k) == "raw" for k in _FORMATS)):
+        if not (_RAW & example.keys() or any(first_text(example, k) == "raw" for k in _FORMATS)):
             return example
         image = read_image(example, self._out.warn)
         mask = read_mask(example, image, self._out.warn)
         result: dict[str, Any] = dict(example)
         for key, encoded in ((IMAGE, image), (MASK, mask)):
-            if encoded is not None and encoded.data is not get_bytes(example, key):
+            if encoded is not None and encoded.data is not first_bytes(example, key):
                 result[key] = [encoded.data]
                 for dropped in (DEPTH, DTYPE) if key == IMAGE else (MASK_DTYPE,):
                     result.pop(dropped, None)

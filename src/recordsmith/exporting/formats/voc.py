@@ -33,13 +33,9 @@ from recordsmith.exporting.boxes import (
     pixels,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import (
-    ExportedImage,
-    get_int,
-    get_ints,
-    get_texts,
-)
+from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_ints, all_texts, first_int
 from recordsmith.format.example.keys import (
     DEPTH,
     OBJECT_DIFFICULT,
@@ -54,7 +50,7 @@ _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class VocFiles(BoxFolder, format="voc", what="images and XML files with boxes"):
+class VocFiles(BoxFolder):
     """Writes images, XML files with their boxes, and masks."""
 
     also_kept = frozenset((SOURCE_ID, OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW))
@@ -133,8 +129,8 @@ def _annotation(
     _put(size, "height", str(image.height))
     _put(size, "depth", str(_channel_count(example, image)))
     _put(root, "segmented", str(int(has_mask)))
-    views = get_texts(example, OBJECT_VIEW)
-    truncated, difficult = (get_ints(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
+    views = all_texts(example, OBJECT_VIEW)
+    truncated, difficult = (all_ints(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
     for number, obj in enumerate(objects):
         item = ET.SubElement(root, "object")
         _put(item, "name", obj.name)
@@ -156,7 +152,7 @@ def _put(parent: ET.Element, tag: str, text: str) -> None:
 
 def _channel_count(example: Features, image: ExportedImage) -> int:
     for key in (DEPTH, "image/channels"):
-        known = get_int(example, key)
+        known = first_int(example, key)
         if known is not None:
             return known
     try:

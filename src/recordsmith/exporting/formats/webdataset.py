@@ -33,8 +33,9 @@ from recordsmith.dataset import Dataset
 from recordsmith.exporting.boxes import shortest_float
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles
-from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
+from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.format.example import Features, FeatureValue
+from recordsmith.format.example.feature_values import first_bytes
 from recordsmith.format.example.keys import (
     CLASS_LABEL,
     DEPTH,
@@ -62,7 +63,7 @@ _NO_NAME = re.compile(r"[^a-z0-9_-]+")
 _RESERVED = ("mask", "seg")  # which readers take for masks
 
 
-class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
+class WebDatasetShards(RecordFiles):
     """Writes tar files."""
 
     options = (*RecordFiles.options, "image_key")
@@ -113,13 +114,13 @@ class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
             return members, used
         members.append((suffix, image.data))
         used |= _FROM_IMAGE
-        if image.data is not get_bytes(example, IMAGE):
+        if image.data is not first_bytes(example, IMAGE):
             used |= _FROM_RAW
         mask = read_mask(example, image, self._out.warn) if _has_one(example, MASK) else None
         if mask is not None and (suffix := _suffix(mask)):
             members.append((f".mask{suffix}", mask.data))
             used |= _FROM_MASK
-            if mask.data is not get_bytes(example, MASK):
+            if mask.data is not first_bytes(example, MASK):
                 used.add(MASK_DTYPE)
         return members, used
 

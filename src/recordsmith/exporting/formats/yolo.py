@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
 
-class YoloFiles(BoxFolder, format="yolo", what="images and text files with boxes"):
+class YoloFiles(BoxFolder):
     """Writes images, text files with their boxes, and `data.yaml`."""
 
     also_kept = frozenset((SOURCE_ID,))

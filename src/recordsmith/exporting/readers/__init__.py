@@ -1,4 +1,4 @@
-"""Generates programs that read a dataset in TensorFlow, PyTorch, DALI or grain."""
+"""Generates programs that read a dataset in TensorFlow or DALI."""
 
 from recordsmith.exporting.readers.programs import READERS, reader_code
 

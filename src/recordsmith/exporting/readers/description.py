@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recordsmith.checking import Inspection, inspect
 from recordsmith.checking.shard_summaries import PAYLOADS
 from recordsmith.dataset import open as open_dataset
-from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.locating import Paths, locate
 from recordsmith.dataset.names import is_split_slice
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key
@@ -33,7 +33,7 @@ class Field(NamedTuple):
     shape: of the values of a record: () for one, (n,) for more; None if it varies.
     may_lack: whether some records are without it.
     note: a comment for the generated program.
-    headers: of the first images.
+    formats: of the first images.
     """
 
     key: str
@@ -42,20 +42,12 @@ class Field(NamedTuple):
     shape: tuple[int, ...] | None
     may_lack: bool
     note: str
-    headers: list[ImageHeader]
+    formats: set[str]
 
     @property
-    def formats(self) -> set[str]:
-        return {header.format for header in self.headers}
-
-    @property
-    def sizes(self) -> set[tuple[int, int]]:
-        """The heights and widths of the images."""
-        return {(header.height, header.width) for header in self.headers}
-
-    def is_single(self, content: str) -> bool:
-        """Whether each record has one value of this content."""
-        return self.content == content and self.shape == () and not self.may_lack
+    def is_single_image(self) -> bool:
+        """Whether each record has one image."""
+        return self.content == "image" and self.shape == () and not self.may_lack
 
 
 class Description(NamedTuple):
@@ -123,11 +115,11 @@ def _field(
     content: str = feature.content if feature.content in ("image", "text") else "bytes"
     content = content if feature.kind == "bytes" else "number"
     notes = []
+    formats = {header.format for header in headers}
     if content == "image":
-        formats = sorted({header.format for header in headers})
-        content = "mask" if is_mask_key(key) and formats == ["png"] else "image"
+        content = "mask" if is_mask_key(key) and formats == {"png"} else "image"
         sizes = {f", {header.width}x{header.height}" for header in headers}
-        notes.append(", ".join(formats) + (sizes.pop() if len(sizes) == 1 else ""))
+        notes.append(", ".join(sorted(formats)) + (sizes.pop() if len(sizes) == 1 else ""))
     if shape is None:
         notes.append(f"{feature.min_length:,} to {feature.max_length:,} values")
     if missing_count:
@@ -139,7 +131,7 @@ def _field(
     if key == BOX[0]:
         notes.append("rs.Boxes() reads these features as boxes, if they are fractions of the image")
     note = "; ".join(filter(None, notes))
-    return Field(key, feature.kind, content, shape, missing_count > 0, note, headers)
+    return Field(key, feature.kind, content, shape, missing_count > 0, note, formats)
 
 
 # -- source text ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`recordsmith.reader_code`: a template for each framework, and how it reads each feature.
+"""Generates programs that read a dataset in TensorFlow or DALI, from a template for each.
 
 Texts from files are untrusted: they become literals and comments only.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from string import Template
 from typing import Literal, get_args
 
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.exporting.readers.description import (
     Description,
     Field,
@@ -22,13 +22,13 @@ from recordsmith.exporting.readers.description import (
     why_left_out,
 )
 from recordsmith.stores import is_url
-from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import check_word
 from recordsmith.support.words import count as format_count
 from recordsmith.support.work import Progress
 
-Reader = Literal["tf", "torch", "dali", "grain"]
+Reader = Literal["tf", "dali"]
 READERS = get_args(Reader)
-_NEED_RANDOM_ACCESS = ("dali", "grain", "torch")
 
 _TENSORFLOW = Template("""\
 ${imports}import tensorflow as tf
@@ -74,37 +74,6 @@ batches.build()
 for key, values in zip(features, batches.run()):
     print(f"{key!r}: {values.dtype} {values.at(0).shape}")
 """)
-_TORCH = Template("""\
-import recordsmith as rs
-import recordsmith.torch
-
-$dataset
-$left_out$features
-loader = rs.Loader(dataset, features, batch_size=32, shuffle=True)
-
-for batch in recordsmith.torch.batches(loader):
-    for key, value in batch.items():
-        print(f"{key!r}:", getattr(value, "shape", f"{len(value)} values"))
-    break
-""")
-_GRAIN = Template("""\
-import grain
-import numpy as np
-import recordsmith as rs
-import recordsmith.grain
-
-$dataset
-$left_out$features
-examples = recordsmith.grain.examples(dataset, features)
-loaded = grain.MapDataset.source(examples).seed(0).shuffle()$batched.to_iter_dataset()
-
-for loaded_features in loaded:
-    for key, value in loaded_features.items():
-        print(f"{key!r}: {np.asarray(value).dtype} {np.shape(value)}")
-    break
-""")
-
-_USUAL_SIZE = (224, 224)
 _MAX_LISTED_FILES = 4
 _DECODED_BY_TENSORFLOW = frozenset(("bmp", "gif", "jpeg", "png"))
 _DECODED_BY_DALI = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
@@ -120,8 +89,8 @@ def reader_code(
 
     Args:
         paths: a file, folder, glob or a list of these; the program contains them unchanged.
-        reader: tf for plain TensorFlow; torch or grain with recordsmith's adapters; dali for plain
-            DALI, with the index files of `index(paths, format="dali")`.
+        reader: tf for TensorFlow; dali for DALI, with the index files of
+            `index(paths, format="dali")`.
         split: read only this split.
         progress: called as `progress(done, total)` with bytes.
 
@@ -134,13 +103,13 @@ def reader_code(
         CorruptDataError, FileAccessError: as for `inspect`.
 
     Example:
-        print(rs.reader_code("out", "torch"))
+        print(rs.reader_code("out", "tf"))
     """
     check_word("reader", reader, READERS)
     description = describe(paths, split, progress)
-    if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
+    if reader == "dali" and description.compression != "none":
         raise OptionError(
-            f"the shards are compressed with {description.compression}, but {reader} needs random "
+            f"the shards are compressed with {description.compression}, but DALI needs random "
             "access",
             remedy="Write others with `recordsmith reshard PATH OUT --compression none`.",
         )
@@ -148,7 +117,7 @@ def reader_code(
 
 
 def _tensorflow(description: Description) -> str:
-    """A program in plain TensorFlow; images that each record has are decoded, masks stay bytes."""
+    """Images that each record has are decoded, masks stay bytes."""
     fields = [field for field in description.fields if is_utf8(field.key)]
     left_out = "".join(
         why_left_out(field.key, "TensorFlow needs names in UTF-8")
@@ -159,7 +128,7 @@ def _tensorflow(description: Description) -> str:
         f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
         "expand_animations=False\n    )\n"
         for field in fields
-        if field.is_single("image") and field.formats <= _DECODED_BY_TENSORFLOW
+        if field.is_single_image and field.formats <= _DECODED_BY_TENSORFLOW
         for value in (f"example[{literal(field.key)}]",)
     )
     compression = description.compression
@@ -177,7 +146,6 @@ def _tensorflow(description: Description) -> str:
 
 
 def _dali(description: Description) -> str:
-    """A program in plain DALI."""
     left_out = "".join(
         why_left_out(field.key, why)
         for field in description.fields
@@ -202,22 +170,6 @@ def _dali(description: Description) -> str:
         features=_features((f, _dali_feature(f), comment(f.note)) for f in fields),
         decoding=decoding,
     )
-
-
-def _torch(description: Description) -> str:
-    """A program with recordsmith.torch."""
-    return _TORCH.substitute(_loader_lines(description))
-
-
-def _grain(description: Description) -> str:
-    """A program with recordsmith.grain: batches, or examples if they cannot be stacked."""
-    stacks = all(
-        f.is_single("image")
-        or f.is_single("mask")
-        or (f.content in ("number", "text") and f.shape is not None)
-        for f in description.fields
-    )
-    return _GRAIN.substitute(_loader_lines(description), batched=".batch(32)" if stacks else "")
 
 
 def _features(entries: Iterable[tuple[Field, str, str]]) -> str:
@@ -255,45 +207,6 @@ def _dali_feature(field: Field) -> str:
     return f"tfrec.FixedLenFeature({list(field.shape)}, {dtype}, {default})"
 
 
-def _loader_lines(description: Description) -> dict[str, str]:
-    split = "" if description.split is None else f", split={literal(description.split)}"
-    given = description.paths
-    paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
-    entries = [
-        (f, _loader_feature(f, description), comment(f.kind * (f.content == "number"), f.note))
-        for f in description.fields
-    ]
-    return {
-        "dataset": f"dataset = rs.open({paths}{split}){comment(description.note)}",
-        "left_out": description.left_out,
-        "features": _features(entries),
-    }
-
-
-def _loader_feature(field: Field, description: Description) -> str:
-    key, shape, sizes = literal(field.key), field.shape, field.sizes
-    size = f"size={next(iter(sizes)) if len(sizes) == 1 else _USUAL_SIZE}"
-    if field.is_single("image"):
-        return f"rs.Image({key}, {size})"
-    if field.is_single("mask"):
-        images = [other for other in description.fields if other.is_single("image")]
-        has_image = len(images) == 1 and images[0].sizes == sizes
-        is_deep = any(header.variant == "16-bit" for header in field.headers)
-        dtype = ', dtype="uint16"' if is_deep else ""
-        return f"rs.Mask({key}{'' if has_image else f', {size}'}{dtype})"
-    default = ""
-    if field.may_lack and shape is not None:
-        default = ", default=0" if field.content == "number" else ', default=b""'
-    length = f", {shape}" if shape else ""
-    if field.content != "number":
-        name = "Text" if field.content == "text" else "Bytes"
-        argument = ', "ragged"' if shape is None else length
-        return f"rs.{name}({key}{argument}{default})"
-    if shape is None:
-        return f"rs.Ragged({key})"
-    return f"rs.{'Tensor' if shape else 'Scalar'}({key}{length}{default})"
-
-
 def _file_lines(description: Description) -> dict[str, str]:
     """The lines that define `files`, and the import that they need."""
     for file in description.files:
@@ -302,8 +215,7 @@ def _file_lines(description: Description) -> dict[str, str]:
                 f"the program reads local files with names in UTF-8, but not {file}",
                 option="reader",
                 value=file,
-                expected="torch or grain, which read others",
-                remedy="Or copy the dataset to a local disk with `recordsmith reshard`.",
+                remedy="Copy the dataset to a local disk with `recordsmith reshard`.",
             )
     note = comment(format_count(len(description.files), "shard"), description.note)[2:]
     given = description.paths
@@ -319,4 +231,4 @@ def _file_lines(description: Description) -> dict[str, str]:
     return {"imports": "", "files": f"{note}\nfiles = [{listed}]"}
 
 
-_PROGRAMS = {"tf": _tensorflow, "torch": _torch, "dali": _dali, "grain": _grain}
+_PROGRAMS = {"tf": _tensorflow, "dali": _dali}

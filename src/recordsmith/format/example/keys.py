@@ -42,6 +42,7 @@ OBJECT_TRUNCATED = "image/object/truncated"
 OBJECT_VIEW = "image/object/view"
 
 _MASK_WORDS = ("mask", "segment")
+_TARGET_WORDS = ("label", "depth")
 
 
 def is_class_key(key: str) -> bool:
@@ -52,3 +53,8 @@ def is_class_key(key: str) -> bool:
 def is_mask_key(key: str) -> bool:
     """Return whether an image is a mask, by the name of its key."""
     return any(word in key.lower() for word in _MASK_WORDS)
+
+
+def may_be_mask(key: str) -> bool:
+    """Return whether an image is a mask or the like by its key, and so not the main image."""
+    return is_mask_key(key) or any(word in key.lower() for word in _TARGET_WORDS)

@@ -45,13 +45,6 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Each standard key with the names that are used for it, the most common first."""
 
-_MASK_WORDS = ("mask", "segment", "label", "depth")
-
-
-def may_be_mask(key: str) -> bool:
-    """Return whether an image is probably not the main image, by the name of its key."""
-    return any(word in key.lower() for word in _MASK_WORDS)
-
 
 def has_image_size(features: Mapping[str, FeatureSchema]) -> bool:
     """Return whether records have features for the height and width of an image."""
@@ -79,6 +72,6 @@ def find_images(features: Mapping[str, FeatureSchema]) -> list[str]:
     others = [
         key
         for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
-        if feature.content == "image" and not may_be_mask(key) and key not in named
+        if feature.content == "image" and not keys.may_be_mask(key) and key not in named
     ]
     return named + others

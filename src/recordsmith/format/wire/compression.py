@@ -11,7 +11,8 @@ import zlib
 from typing import BinaryIO, Literal, TypeAlias, Union
 
 from recordsmith.format.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
-from recordsmith.support.errors import CorruptDataError, Defect, option, unknown_word
+from recordsmith.support.errors import CorruptDataError, Defect, option
+from recordsmith.support.explaining import unknown_word
 
 ByteStream: TypeAlias = Union[BinaryIO, "io.RawIOBase"]
 """An open file, or what can be read like one."""

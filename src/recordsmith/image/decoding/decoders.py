@@ -1,4 +1,4 @@
-"""The decoders of image formats, as `formats.registry` lists them: all channels and bits.
+"""The decoders of image formats: all channels and bits.
 
 Each raises CorruptDataError if it cannot decode the image.
 """
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats import webp
-from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.image.formats.header import ImageHeader, unreadable
+from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import (
     GREY,
     GREY_ALPHA,
@@ -160,6 +160,10 @@ def decode_by_pillow(data: bytes, header: ImageHeader, _: OnDamage | None = None
             image.load()
             pixels = image_to_array(image, _plain_channels)
         return Decoded(pixels, is_animated, image.mode == "CMYK")
+
+
+DECODERS = {"jpeg": decode_jpeg_file, "png": decode_png, "webp": decode_webp}
+"""By the names of formats; Pillow decodes all others."""
 
 
 def _check_frame(data: bytes, image: Any) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
-from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.image.formats.header import unreadable
+from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.jpeg.header import (
     END,
     read_frame,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.pillow import unreadable
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image.formats.header import ImageHeader, unreadable
+from recordsmith.image.formats.registry import named_format
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.support.buffers import BytesLike, as_view
 from recordsmith.support.errors import option
 from recordsmith.support.threads import renew_in_children
@@ -219,8 +219,6 @@ def _check_peak(
 
 def peak_bytes(data: BytesLike, header: ImageHeader, *, channels: int = 3, divisor: int = 1) -> int:
     """Estimate the peak memory of decoding in bytes, without the encoded image itself."""
-    from recordsmith.image.formats.registry import named_format  # it has the decoders
-
     peak, pixel_count = named_format(header.format).peak, header.height * header.width
     if not isinstance(peak, int):
         return int(peak(as_view(data), channels, divisor) * pixel_count)

@@ -29,7 +29,7 @@ from recordsmith.image.decoding.memory import (
 from recordsmith.image.decoding.pixels import convert_pixels, decode_pixels
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.png import is_interlaced
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.jpeg.cutting import cut_cost, cut_jpeg
 from recordsmith.support.buffers import BytesLike, as_view
 

@@ -16,13 +16,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.decoding.decoders import Decoded, ExactPixels, check_shape
+from recordsmith.image.decoding.decoders import (
+    DECODERS,
+    Decoded,
+    ExactPixels,
+    check_shape,
+    decode_by_pillow,
+)
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import convert_rows, reserve_for_decoding
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.image.formats.registry import find_format
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS
 from recordsmith.support.buffers import BytesLike
 
 _GREY_WEIGHTS = np.array((9797, 19234, 3737)) / 32768  # libpng's, of red, green and blue
@@ -113,7 +119,7 @@ def _with_bits(pixels: ExactPixels, bits: int) -> ExactPixels:
 
 def decode_exact(data: bytes, header: ImageHeader, on_damage: OnDamage | None = None) -> Decoded:
     """Decode an image as stored, with all its channels and bits."""
-    return find_format(data).decode(data, header, on_damage)
+    return DECODERS.get(find_format(data).name, decode_by_pillow)(data, header, on_damage)
 
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]

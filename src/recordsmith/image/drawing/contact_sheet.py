@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from recordsmith.image.colours import Colour
 from recordsmith.image.decoding.pixels import Pixels
 from recordsmith.image.drawing.lettering import find_font, load_font
 from recordsmith.image.drawing.overlay import shortened
-from recordsmith.image.masks.colours import Colour
 from recordsmith.support.libraries import Image, ImageDraw, ImageFont
 
 _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (226, 224, 217)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from recordsmith.image.masks.colours import Colour
+from recordsmith.image.colours import Colour
 from recordsmith.support.libraries import Image, ImageDraw, ImageFilter
 
 Point: TypeAlias = tuple[float, float]

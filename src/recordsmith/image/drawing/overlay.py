@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.image.colours import Colour
 from recordsmith.image.decoding.pixels import Pixels, resize_image
 from recordsmith.image.geometry.rotation import Box
-from recordsmith.image.masks.colours import Colour
 from recordsmith.image.masks.mask import resize_nearest
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from recordsmith.jpeg.header import find_frame
+from recordsmith.support.errors import CorruptDataError, Defect
 
 
 class ImageHeader(NamedTuple):
@@ -30,3 +31,12 @@ def read_jpeg_header(data: bytes | memoryview) -> ImageHeader | None:
     if frame is None:
         return None
     return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)
+
+
+def unreadable(
+    problem: str, *, found: str = "", expected: str = "", remedy: str = ""
+) -> CorruptDataError:
+    """The error for bytes that are not an image, or not the expected kind of image."""
+    return CorruptDataError(
+        Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, remedy=remedy
+    )

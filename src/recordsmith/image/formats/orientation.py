@@ -1,20 +1,18 @@
 """Read the EXIF orientation of an image from its header.
 
 Orientations are numbers from 1 to 8 (EXIF and TIFF tag 274): 1 is upright, 2 to 4 keep height and
-width, 5 to 8 swap them. Pillow reads formats other than JPEG, PNG and WebP.
+width, 5 to 8 swap them.
 """
 
 from __future__ import annotations
 
 import struct
 
-from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.webp import chunks
 from recordsmith.jpeg.header import EXIF, PROGRESSIVE, read_head
-from recordsmith.support.errors import CorruptDataError
 
 UPRIGHT = 1
-_TAG = 0x0112
+TAG = 0x0112
 _CODES = {3: "H", 4: "I"}  # TIFF's types SHORT and LONG
 
 
@@ -64,18 +62,9 @@ def _orientation_in_tiff(data: bytes, start: int) -> int:
         for number in range(count):
             entry = start + offset + 2 + 12 * number
             tag, kind = struct.unpack_from(f"{order}HH", data, entry)
-            if tag == _TAG and kind in _CODES:
+            if tag == TAG and kind in _CODES:
                 (value,) = struct.unpack_from(order + _CODES[kind], data, entry + 8)
                 return int(value) if 1 <= value <= 8 else UPRIGHT
     except struct.error:  # an offset points past the end
         pass
     return UPRIGHT
-
-
-def orientation_by_pillow(data: bytes) -> int:
-    try:
-        with read_by_pillow(data) as image:
-            value = image.getexif().get(_TAG, UPRIGHT)
-    except CorruptDataError:
-        return UPRIGHT
-    return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from recordsmith.image.formats.header import ImageHeader
-from recordsmith.support.errors import CorruptDataError, Defect, RecordsmithError
+from recordsmith.image.formats.header import ImageHeader, unreadable
+from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format
+from recordsmith.support.errors import RecordsmithError
 
 if TYPE_CHECKING:
     from recordsmith.support.libraries import Image
@@ -31,7 +32,6 @@ _ANIMATED = frozenset(("gif", "webp"))
 
 def open_by_pillow(file: BinaryIO) -> Image.Image:
     """Open a file with Pillow, which reads it lazily and may raise any exception."""
-    from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format  # has decoders
     from recordsmith.support.libraries import PIL, Image
 
     file.seek(0)
@@ -81,20 +81,9 @@ def pillow_header(image: Image.Image) -> ImageHeader:
     return ImageHeader(name, image.height, image.width, channels, "animated" if is_animated else "")
 
 
-def unreadable(
-    problem: str, *, found: str = "", expected: str = "", remedy: str = ""
-) -> CorruptDataError:
-    """The error for bytes that are not an image, or not the expected kind of image."""
-    return CorruptDataError(
-        Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, remedy=remedy
-    )
-
-
 def _reason(data: bytes, noun: str, name: str | None, error: Exception) -> str:
     if name is not None:
         return f"the {name} {noun} is damaged or truncated: {error}"
-    from recordsmith.image.formats.registry import find_format  # has the decoders
-
     known = find_format(data).title
     if known:
         return f"the {noun} starts like a {known} file, but is damaged or truncated"

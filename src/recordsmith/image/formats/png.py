@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.pillow import unreadable
-from recordsmith.image.masks.colours import Colour
+from recordsmith.image.colours import Colour
+from recordsmith.image.formats.header import ImageHeader, unreadable
 
 try:
     from zlib_ng.zlib_ng import crc32

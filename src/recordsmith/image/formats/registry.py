@@ -1,6 +1,6 @@
-"""The formats of image files: how each is recognized, named, read, decoded and limited.
+"""The formats of image files: how each is recognized, named, read and limited.
 
-All other modules ask this table. A new format is an entry here, and what the entry names.
+A new format is an entry here; `decoding.decoders` has those that Pillow does not decode.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recordsmith.image.decoding import decoders
-from recordsmith.image.decoding.decoders import Decoded
-from recordsmith.image.decoding.jpeg_pixels import OnDamage
 from recordsmith.image.formats import orientation, png, webp
 from recordsmith.image.formats.header import ImageHeader, read_jpeg_header
 from recordsmith.jpeg.header import bytes_per_pixel, has_end
@@ -30,8 +27,7 @@ class ImageFormat:
         pillow: Pillow's name, if it opens the format and there is a signature.
         read_header: reads the header without Pillow; None if unreadable.
         has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
-        orientation: the EXIF orientation that decoding leaves to the reader.
-        decode: called as `decode(data, header, on_damage)`.
+        orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
         peak: bytes per pixel at the peak of decoding: a number, or called as
             `peak(data, channels, divisor)`.
     """
@@ -44,8 +40,7 @@ class ImageFormat:
     pillow: str = ""
     read_header: Callable[[bytes | memoryview], ImageHeader | None] = lambda _: None
     has_end: Callable[[bytes], bool] | None = None
-    orientation: Callable[[bytes], int] = orientation.orientation_by_pillow
-    decode: Callable[[bytes, ImageHeader, OnDamage | None], Decoded] = decoders.decode_by_pillow
+    orientation: Callable[[bytes], int] | None = None
     peak: int | Callable[[memoryview, int, int], float] = 8
 
 
@@ -59,7 +54,6 @@ _FORMATS = (
         read_header=read_jpeg_header,
         has_end=has_end,
         orientation=orientation.in_jpeg,
-        decode=decoders.decode_jpeg_file,
         peak=bytes_per_pixel,
     ),
     ImageFormat(
@@ -71,7 +65,6 @@ _FORMATS = (
         read_header=png.read_header,
         has_end=png.has_end,
         orientation=orientation.in_png,
-        decode=decoders.decode_png,
         peak=png.bytes_per_pixel,
     ),
     ImageFormat(
@@ -92,7 +85,6 @@ _FORMATS = (
         read_header=webp.read_header,
         has_end=webp.has_end,
         orientation=orientation.in_webp,
-        decode=decoders.decode_webp,
         peak=webp.bytes_per_pixel,
     ),
     ImageFormat(

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.geometry.fit import Placement
-from recordsmith.image.masks.mask import nearest
 
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
@@ -158,3 +157,8 @@ def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
     written = cv2.flip(whole, code, dst=whole)
     if written is not whole:
         whole[...] = written
+
+
+def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
+    """For each of `to_length` pixels, the index of the source pixel that contains its centre."""
+    return (2 * np.arange(to_length) + 1) * length // (2 * to_length)

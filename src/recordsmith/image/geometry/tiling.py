@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.decoding.parts import Window, decode_part, has_bands
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.probe import read_image_header
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, check_number
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, check_number
 from recordsmith.support.buffers import BytesLike, Int64Array
-from recordsmith.support.errors import OptionError, check_word, option
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import check_word
 
 Blend = Literal["center", "mean"]
 Array: TypeAlias = npt.NDArray[Any]

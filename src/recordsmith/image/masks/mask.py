@@ -13,12 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.decoding.memory import image_to_array, reserve_for_decoding
-from recordsmith.image.formats.pillow import (
-    pillow_format,
-    pillow_header,
-    read_by_pillow,
-    unreadable,
-)
+from recordsmith.image.decoding.probe import probe_image
+from recordsmith.image.formats.header import unreadable
+from recordsmith.image.formats.pillow import pillow_format, pillow_header, read_by_pillow
 from recordsmith.image.formats.png import (
     GREY,
     GREY_ALPHA,
@@ -31,9 +28,9 @@ from recordsmith.image.formats.png import (
     read_png_header,
     with_height,
 )
-from recordsmith.image.formats.probe import probe_image
+from recordsmith.image.geometry.placing import nearest
 from recordsmith.image.geometry.rotation import apply_orientation
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS
 from recordsmith.support.buffers import BytesLike
 
 MaskKind: TypeAlias = Literal["grey", "palette", "colour", "float"]
@@ -158,11 +155,6 @@ def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.
     rows, columns = nearest(values.shape[0], height), nearest(values.shape[1], width)
     resized: npt.NDArray[Number] = values[rows[:, np.newaxis], columns]
     return resized
-
-
-def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
-    """For each of `to_length` pixels, the index of the source pixel that contains its centre."""
-    return (2 * np.arange(to_length) + 1) * length // (2 * to_length)
 
 
 def _as_numbers(values: Any, mode: str, scale: int) -> MaskValues:

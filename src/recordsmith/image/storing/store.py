@@ -32,18 +32,18 @@ from recordsmith.image.decoding.memory import (
     reserve_memory,
 )
 from recordsmith.image.decoding.pixels import decode_exact
+from recordsmith.image.decoding.probe import exif_orientation, probe_image
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk
-from recordsmith.image.formats.probe import exif_orientation, probe_image
 from recordsmith.image.geometry.rotation import apply_orientation, swaps_sides
+from recordsmith.image.image_options import ImageOptions
 from recordsmith.image.storing.encode import (
     check_bits_for_jpeg,
     encode_jpeg,
     encode_png,
     flatten_alpha,
 )
-from recordsmith.image.storing.image_options import ImageOptions
 from recordsmith.image.storing.lossless import (
     MIN_SIDE,
     NotLosslessError,

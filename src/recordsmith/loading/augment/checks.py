@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,41 @@ class Augmentation(ABC):
     ) -> dict[str, Any]:
         """Return an example with other images, as `map_examples` of a loader does."""
         return self(example, generator)
+
+
+class RowAugmentation(Augmentation):
+    """Changes the images of each row, and all steps of a window alike."""
+
+    image: str
+    _dtypes: ClassVar[tuple[str, ...]]
+    _channels: ClassVar[tuple[int, ...]] = (1, 3, 4)
+
+    def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+        """Return the batch with other images; an image without an axis of rows is one row."""
+        return self._with_changed(batch, generator, is_example=False)
+
+    def map_example(
+        self, example: Mapping[str, Any], generator: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return the example with other images."""
+        return self._with_changed(example, generator, is_example=True)
+
+    def _with_changed(
+        self, batch: Mapping[str, Any], generator: np.random.Generator, *, is_example: bool
+    ) -> dict[str, Any]:
+        axes = (3, 4) if is_example else (3, 4, 5)
+        images = images_of(batch, self.image, self._dtypes, self._channels, axes)
+        leading = images.shape[:-3]
+        rows = 1 if is_example or not leading else leading[0]
+        steps = math.prod(leading if is_example else leading[1:])
+        changed = self._changed(images.reshape(rows, steps, *images.shape[-3:]), generator)
+        return {**batch, self.image: changed.reshape(images.shape)}
+
+    @abstractmethod
+    def _changed(
+        self, images: npt.NDArray[Any], generator: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Return other images: contiguous, (rows, steps, height, width, channels), as these."""
 
 
 def number(name: str, value: object, lowest: float, highest: float = math.inf) -> float:
@@ -60,50 +95,20 @@ def entry_of(batch: Mapping[str, Any], option: str, name: str) -> Any:
     return batch[name]
 
 
+_AXES = {3: "", 4: "batch, ", 5: "batch, steps, "}
+
+
 def images_of(
     batch: Mapping[str, Any],
     name: str,
     dtypes: tuple[str, ...],
-    *,
     channels: tuple[int, ...] = (1, 3, 4),
+    axes: tuple[int, ...] = (4,),
 ) -> npt.NDArray[Any]:
     """Return the images of a batch as a contiguous array: (batch, height, width, channels).
 
-    `dtypes`, `channels`: what is supported.
+    `dtypes`, `channels`, `axes`: what is supported; `axes` are counts of axes.
     """
-    return _checked(batch, name, dtypes, channels, (4,))
-
-
-def windows_of(
-    batch: Mapping[str, Any],
-    name: str,
-    dtypes: tuple[str, ...],
-    *,
-    channels: tuple[int, ...] = (1, 3, 4),
-    is_example: bool,
-) -> npt.NDArray[Any]:
-    """Return the images of rows as a contiguous array: (rows, steps, height, width, channels).
-
-    An image without an axis of steps is one step, and an example is one row. So is an image without
-    an axis of rows in a batch.
-    """
-    images = _checked(batch, name, dtypes, channels, (3, 4) if is_example else (3, 4, 5))
-    leading = images.shape[:-3]
-    rows = 1 if is_example or not leading else leading[0]
-    steps = math.prod(leading if is_example else leading[1:])
-    return images.reshape(rows, steps, *images.shape[-3:])
-
-
-_AXES = {3: "", 4: "batch, ", 5: "batch, steps, "}
-
-
-def _checked(
-    batch: Mapping[str, Any],
-    name: str,
-    dtypes: tuple[str, ...],
-    channels: tuple[int, ...],
-    axes: tuple[int, ...],
-) -> npt.NDArray[Any]:
     images = entry_of(batch, "image", name)
     is_array = isinstance(images, np.ndarray)
     shape: tuple[int, ...] = images.shape if is_array else ()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.image.kernel.augmenting import jitter
-from recordsmith.loading.augment.checks import Augmentation, number, number_range, windows_of
+from recordsmith.loading.augment.checks import RowAugmentation, number, number_range
 
 _STEPS = ("brightness", "contrast", "saturation", "hue")  # as the kernel numbers them
 
@@ -19,7 +19,7 @@ FactorRange = float | tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColorJitter(Augmentation):
+class ColorJitter(RowAugmentation):
     """Change brightness, contrast, saturation and hue of each image, in random order.
 
     The meaning of the options, and the result for given factors, are those of torchvision's
@@ -50,6 +50,8 @@ class ColorJitter(Augmentation):
     saturation: FactorRange = 0.0
     hue: FactorRange = 0.0
     image: str = "image"
+    _dtypes: ClassVar = ("uint8",)
+    _channels: ClassVar = (3,)
 
     def __post_init__(self) -> None:
         self._ranges()
@@ -69,20 +71,9 @@ class ColorJitter(Augmentation):
                 ranges[step] = begin, end
         return ranges
 
-    def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
-        """Return the batch with other colours."""
-        return self._changed(batch, generator, is_example=False)
-
-    def map_example(
-        self, example: Mapping[str, Any], generator: np.random.Generator
-    ) -> dict[str, Any]:
-        """Return the example with other colours."""
-        return self._changed(example, generator, is_example=True)
-
     def _changed(
-        self, batch: Mapping[str, Any], generator: np.random.Generator, *, is_example: bool
-    ) -> dict[str, Any]:
-        images = windows_of(batch, self.image, ("uint8",), channels=(3,), is_example=is_example)
+        self, images: npt.NDArray[Any], generator: np.random.Generator
+    ) -> npt.NDArray[Any]:
         ranges, (count, step_count) = self._ranges(), images.shape[:2]
         steps = np.tile(np.fromiter(ranges, np.int8), (count, 1))
         factors = np.zeros((count, len(_STEPS)))
@@ -92,4 +83,4 @@ class ColorJitter(Augmentation):
         factors = factors.repeat(step_count, axis=0)
         changed, shape = np.empty_like(images), (len(steps), -1, 3) if len(steps) else (0, 0, 3)
         jitter(images.reshape(shape), steps, factors, changed.reshape(shape))
-        return {**batch, self.image: changed.reshape(batch[self.image].shape)}
+        return changed

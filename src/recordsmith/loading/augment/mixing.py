@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from recordsmith.image.kernel.augmenting import mix
 from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
-from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import whole_number
 
 Floats = npt.NDArray[np.float32]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.loading.augment.checks import (
-    Augmentation,
+    RowAugmentation,
     is_number,
     number,
     number_range,
-    windows_of,
 )
 from recordsmith.support.errors import OptionError
 
@@ -23,7 +22,7 @@ _TRIES = 10  # to find a box that fits, as in torchvision
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomErasing(Augmentation):
+class RandomErasing(RowAugmentation):
     """Erase a random box of some images, as torchvision's RandomErasing.
 
     Each image has its own box, and all steps of a window of `Episodes` have the same. An image in
@@ -53,6 +52,7 @@ class RandomErasing(Augmentation):
     ratio: tuple[float, float] = (0.3, 3.3)
     value: float | Sequence[float] | Literal["random"] = 0
     image: str = "image"
+    _dtypes: ClassVar = ("uint8", "float32")
 
     def __post_init__(self) -> None:
         number("probability", self.probability, 0, 1)
@@ -64,20 +64,9 @@ class RandomErasing(Augmentation):
             expected = "a number, one for each channel, or 'random'"
             raise OptionError(option="value", value=self.value, expected=expected)
 
-    def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
-        """Return the batch with boxes erased."""
-        return self._erased(batch, generator, is_example=False)
-
-    def map_example(
-        self, example: Mapping[str, Any], generator: np.random.Generator
-    ) -> dict[str, Any]:
-        """Return the example with a box erased."""
-        return self._erased(example, generator, is_example=True)
-
-    def _erased(
-        self, batch: Mapping[str, Any], generator: np.random.Generator, *, is_example: bool
-    ) -> dict[str, Any]:
-        images = windows_of(batch, self.image, ("uint8", "float32"), is_example=is_example)
+    def _changed(
+        self, images: npt.NDArray[Any], generator: np.random.Generator
+    ) -> npt.NDArray[Any]:
         erased, fill = images.copy(), self._fill(images)
         for row in np.flatnonzero(generator.random(len(images)) < self.probability):
             box = self._box(erased[row], generator)
@@ -87,7 +76,7 @@ class RandomErasing(Augmentation):
                 box[:] = generator.integers(0, 256, box.shape[1:], np.uint8)
             else:
                 box[:] = generator.standard_normal(box.shape[1:], np.float32)
-        return {**batch, self.image: erased.reshape(batch[self.image].shape)}
+        return erased
 
     def _fill(self, images: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         """Return the value of each channel, or one for all; None for noise."""

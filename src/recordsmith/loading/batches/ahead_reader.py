@@ -92,7 +92,8 @@ class Round(msgspec.Struct):
 class Rounds:
     """The rounds of an iteration, each when there is room for its records.
 
-    One thread iterates, another one makes room, and any can close.
+    One thread iterates, another one makes room, and any can close. Not `begin_ahead`: the limit is
+    in bytes that are known only when a round is planned, and the steps that use them make room.
     """
 
     def __init__(self, records: RecordSource, parts: Iterable[StepPart]) -> None:

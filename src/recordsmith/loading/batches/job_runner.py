@@ -19,11 +19,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.threads import join_thread
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
@@ -73,8 +74,66 @@ class Upstream(Protocol):
         """End all waiting without a lock, which this thread may hold during a collection."""
 
 
+def run_jobs(
+    jobs: Iterator[Job[Made]],
+    *,
+    threads: int,
+    prefetch: int,
+    upstream: Upstream | None = None,
+) -> Runner[Made]:
+    """Run jobs when their results are requested, and some ahead.
+
+    Args:
+        jobs: read one after the other, from any thread.
+        threads: how many threads; 0 to work in the caller's.
+        prefetch: how many jobs may be begun ahead of the one requested.
+        upstream: what the next job may wait for, such as another runner.
+    """
+    if threads:
+        return JobRunner(jobs, threads=threads, prefetch=prefetch, upstream=upstream)
+    return CallerRunner(jobs, upstream)
+
+
+class CallerRunner(Generic[Made]):
+    """Runs each job in the thread that requests its result."""
+
+    idle_seconds = 0.0
+
+    def __init__(self, jobs: Iterator[Job[Made]], upstream: Upstream | None) -> None:
+        self._jobs = jobs
+        self._upstream = upstream
+        self._process = os.getpid()
+
+    def __iter__(self) -> Iterator[Made]:
+        return self
+
+    def __next__(self) -> Made:
+        """Return the result of the next job."""
+        _check_process(self._process)
+        try:
+            job = next(self._jobs, None)
+            if job is not None:
+                job.fill(0, job.begin())
+                return job.finish()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, StopIteration):  # it would end the caller's loop silently
+                raise RuntimeError("a job raised StopIteration") from error  # noqa: TRY004
+            raise
+        raise StopIteration
+
+    def close(self) -> None:
+        """Make no more results."""
+        self._jobs = iter(())
+        if self._upstream is not None and os.getpid() == self._process:
+            self._upstream.close()
+
+
 class JobRunner(Generic[Made_co]):
-    """Runs jobs in threads and returns their results in order."""
+    """Runs jobs in threads and returns their results in order.
+
+    Not `begin_ahead`: several threads fill the rows of one job, and an unused runner is collected.
+    """
 
     def __init__(
         self,
@@ -84,14 +143,7 @@ class JobRunner(Generic[Made_co]):
         prefetch: int,
         upstream: Upstream | None = None,
     ) -> None:
-        """Create a runner. It starts when the first result is requested.
-
-        Args:
-            jobs: read one after the other, from any thread.
-            threads: how many threads; 0 to work in the caller's.
-            prefetch: how many jobs may be begun ahead of the one requested.
-            upstream: what the next job may wait for, such as another runner.
-        """
+        """Create a runner, as `run_jobs`. It starts when the first result is requested."""
         self._shared = _Shared(jobs, threads, prefetch, upstream)
         self._process = os.getpid()
         weakref.finalize(self, self._shared.abandon)
@@ -101,11 +153,7 @@ class JobRunner(Generic[Made_co]):
 
     def __next__(self) -> Made_co:
         """Return the result of the next job."""
-        if os.getpid() != self._process:
-            raise OptionError(
-                "this iteration and its threads belong to another process",
-                remedy="Begin one in this process with iter(loader).",
-            )
+        _check_process(self._process)
         try:
             return self._shared.next()  # type: ignore[no-any-return]
         except BaseException:  # the end, a failed job, Ctrl-C
@@ -127,6 +175,17 @@ class JobRunner(Generic[Made_co]):
     def idle_seconds(self) -> float:
         """How long threads were idle, summed over all of them."""
         return self._shared.idle_seconds
+
+
+Runner: TypeAlias = "CallerRunner[Made] | JobRunner[Made]"
+
+
+def _check_process(process: int) -> None:
+    if os.getpid() != process:
+        raise OptionError(
+            "this iteration and its threads belong to another process",
+            remedy="Begin one in this process with iter(loader).",
+        )
 
 
 class _Running(msgspec.Struct, eq=False):
@@ -183,8 +242,6 @@ class _Shared:
     # -- for the caller ----------------------------------------------------------------------------
 
     def next(self) -> Any:
-        if self._thread_count == 0:
-            return self._make_here()
         with self._lock:
             if self._has_stopped:
                 raise StopIteration
@@ -238,8 +295,7 @@ class _Shared:
         if threading.current_thread() not in threads:  # threads would wait for each other
             deadline = deadline or time.monotonic() + _PATIENCE_SECONDS
             for thread in threads:
-                if thread.is_alive():
-                    thread.join(max(0.0, deadline - time.monotonic()))
+                join_thread(thread, deadline)
         self._jobs = iter(())
         _live.discard(self)
 
@@ -252,17 +308,6 @@ class _Shared:
             upstream = self._upstream
             if upstream is not None:
                 upstream.abandon()
-
-    def _make_here(self) -> Any:
-        if self._has_stopped:
-            raise StopIteration
-        running = _Running(next(self._jobs))
-        try:
-            running.job.fill(0, running.job.begin())  # type: ignore[union-attr]
-            return running.job.finish()  # type: ignore[union-attr]
-        except StopIteration as error:
-            running.error = error
-        return _raise(running)
 
     # -- for the threads ---------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.features.requests import AbsentKey
-from recordsmith.support.errors import warn_user
+from recordsmith.support.explaining import warn_user
 
 _SEARCHED_BYTES = 1 << 30  # of the files, for a key that the records of an epoch do not have
 

@@ -17,10 +17,11 @@ from recordsmith.loading.episodes.window_shape import Pad, WindowShape
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, check_random_access
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import Preview
-from recordsmith.support.errors import DataError, OptionError, check_word, option, suggest_names
+from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, whole_number
 from recordsmith.support.words import count as counted
-from recordsmith.support.words import parse_size
+from recordsmith.support.words import parse_size, suggest_names
 
 _LARGEST_STEPS = 1 << 20
 _PREVIEWED_EPISODES = 16

@@ -15,7 +15,6 @@ from recordsmith.loading.features.feature import (
     ValueFeature,
     images_in,
 )
-from recordsmith.loading.features.normalising import Normalise
 from recordsmith.loading.features.numbers import Padded, Position, Present, Ragged, Scalar, Tensor
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "Feature",
     "ImageBuffer",
     "ImageFeature",
-    "Normalise",
     "Padded",
     "Position",
     "Present",

@@ -13,13 +13,9 @@ import numpy.typing as npt
 from recordsmith.checking.normalisation_file import NORMALISATION_NAME, Normalisation, is_current
 from recordsmith.dataset import Dataset, read_manifest, records_of
 from recordsmith.stores import PlaceLike
-from recordsmith.support.errors import (
-    MissingFileError,
-    OptionError,
-    check_word,
-    option,
-    suggest_names,
-)
+from recordsmith.support.errors import MissingFileError, OptionError, option
+from recordsmith.support.explaining import check_word
+from recordsmith.support.words import suggest_names
 
 Method = Literal["q99", "mean"]
 _NEEDED = {"q99": ("q01", "q99"), "mean": ("mean", "std")}

@@ -16,16 +16,9 @@ import numpy.typing as npt
 
 from recordsmith.format.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
-from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
 
@@ -33,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from recordsmith.dataset import Dataset
+    from recordsmith.loading.features.normalising import NormaliseLike, Scaling
 
 
 @dataclass(frozen=True)
@@ -70,6 +64,8 @@ class _Numbers(ValueFeature):
         """Return this feature with the statistics to normalise it with."""
         if self.normalise is None:
             return self
+        from recordsmith.loading.features.normalising import Normalise
+
         how = self.normalise if isinstance(self.normalise, Normalise) else Normalise(self.normalise)
         shape = getattr(self, "shape", ())
         feature = copy(self)

@@ -25,16 +25,10 @@ from recordsmith.format.example import (
 from recordsmith.format.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
-from recordsmith.support.errors import (
-    DataError,
-    NotAnExampleError,
-    OptionError,
-    option,
-    similar_key,
-    suggest_names,
-    warn_user,
-)
+from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
+from recordsmith.support.explaining import warn_user
 from recordsmith.support.words import count as counted
+from recordsmith.support.words import similar_key, suggest_names
 
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key

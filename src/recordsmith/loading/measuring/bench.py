@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.format.example import Schema
 from recordsmith.format.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind

@@ -31,9 +31,10 @@ from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.support.errors import DataError, OptionError, option, shown_value, suggest_names
+from recordsmith.support.errors import DataError, OptionError, option, shown_value
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import Permutations
+from recordsmith.support.words import suggest_names
 
 if TYPE_CHECKING:
     from fractions import Fraction

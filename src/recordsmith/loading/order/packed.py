@@ -28,16 +28,10 @@ from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.preview import Preview
 from recordsmith.loading.record_cache import RecordCache
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    option,
-    suggest_names,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.number_options import record_count_number, seed_number, whole_number
 from recordsmith.support.permutation import Permutations
+from recordsmith.support.words import suggest_names
 
 _FEATURES = ("tokens", "document_ids", "positions", "loss_mask")
 _LONGEST_ROW = 1 << 24

@@ -37,11 +37,6 @@ class EpochProgress(msgspec.Struct, frozen=True):
     read: int = 0
     begun: int = 0
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether part of the epoch is read."""
-        return self.read > 0
-
 
 class LoaderPlace(NamedTuple):
     """Where a loader is, and where its next iteration begins.
@@ -59,7 +54,7 @@ class LoaderPlace(NamedTuple):
         """Where the next iteration begins."""
         if self.is_resumed:
             return self.progress
-        epoch = self.progress.epoch + self.progress.is_inside
+        epoch = self.progress.epoch + (self.progress.read > 0)
         return EpochProgress(epoch, begun=epoch)
 
 
@@ -83,7 +78,7 @@ class Schedule:
         described: Mapping[str, Any] | None = None,
     ) -> None:
         """`described`: what else must match when a state is loaded."""
-        self._order = order
+        self.order = order
         self._described = described or {}
         self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
@@ -91,7 +86,7 @@ class Schedule:
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
         """Return the schedule of one of several workers that feed this rank in turn."""
         share = dataclasses.replace(self.share, worker=worker, worker_count=worker_count)
-        return Schedule(self._order, share, self._epochs, self._described)
+        return Schedule(self.order, share, self._epochs, self._described)
 
     def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
         """Yield the steps of an iteration, starting at a place in it."""
@@ -121,7 +116,7 @@ class Schedule:
         for begin in range(0, len(own), at_once):
             numbers = own[begin : begin + at_once]
             places = self.share.places(read, numbers)
-            positions = self._order.positions(epoch, np.concatenate(places))
+            positions = self.order.positions(epoch, np.concatenate(places))
             at = 0
             for number, of_step in zip(numbers, places, strict=True):
                 yield number, of_step, positions[at : at + len(of_step)]
@@ -175,14 +170,18 @@ class Schedule:
 
     def state(self, progress: EpochProgress) -> dict[str, Any]:
         """Return a progress as a small JSON-able dict."""
-        return {"version": VERSION, **asdict(progress), "order": self._describe(self._order)}
+        return {"version": VERSION, **asdict(progress), "order": self._describe(self.order)}
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
         """Return what must be equal for a state to fit."""
         return {**order.describe(), **self._described}
 
-    def progress(self, state: Mapping[str, Any]) -> EpochProgress:
-        """Return the progress of a state, and adopt the order of that state."""
+    def resumed(self, state: Mapping[str, Any]) -> tuple[Schedule, EpochProgress]:
+        """Return a schedule with the order of a state, and the progress of the state.
+
+        Raises:
+            OptionError: the state is invalid, or of another dataset or order.
+        """
         if not isinstance(state, Mapping) or not is_same(state.get("version"), VERSION):
             raise OptionError(
                 option="state", value=state, expected=f"a state_dict() of version {VERSION}"
@@ -214,27 +213,27 @@ class Schedule:
                 remedy=f"Pass at least as many {option('epochs')} as the loader that saved the "
                 "state.",
             )
-        self._order = order
-        return progress
+        return Schedule(order, self.share, self._epochs, self._described), progress
 
-    def _order_of(self, found: object) -> PositionOrder:
+    def _order_of(self, description: object) -> PositionOrder:
         """Return the order of a state, which must equal this one."""
-        if not isinstance(found, Mapping):
+        if not isinstance(description, Mapping):
             raise OptionError(
-                f"the state has the order {found!r:.80}",
+                f"the state has the order {description!r:.80}",
                 option="state",
-                value=found,
+                value=description,
                 expected="a dict",
             )
-        order = self._order.adopt(found)
+        order = self.order.adopt(description)
         own = self._describe(order)
-        for name in {**own, **found}:
-            if not is_same(found.get(name), own.get(name)):
+        for name in {**own, **description}:
+            if not is_same(description.get(name), own.get(name)):
                 raise OptionError(
-                    f"the state is from a loader with {_shown(name, found.get(name))}, but this "
-                    f"one has {_shown(name, own.get(name))}; records would be repeated or lost",
+                    f"the state is from a loader with {_shown(name, description.get(name))}, but "
+                    f"this one has {_shown(name, own.get(name))}; records would be repeated or "
+                    "lost",
                     option="state",
-                    value=found.get(name),
+                    value=description.get(name),
                     remedy="Create the loader with the dataset and the options of the state.",
                 )
         return order

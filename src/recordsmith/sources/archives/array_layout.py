@@ -6,7 +6,6 @@ MNIST: `train-images-idx3-ubyte.gz`, `t10k-labels.idx1-ubyte`; NumPy: `x_train` 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from recordsmith.dataset import is_split_name
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
 from recordsmith.sources.files.account import Account
 from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.known_names import is_array_name
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
@@ -25,7 +25,6 @@ _IMAGES = frozenset(
     ("x", "image", "images", "img", "imgs", "data", "input", "inputs", "features", "pixels")
 )
 _LABELS = frozenset(("y", "label", "labels", "target", "targets", "class", "classes"))
-_IDX = re.compile(r"idx\d$|[-._]ubyte$")
 _NOISE = re.compile(r"idx\d|ubyte|\d+")
 _JOINED = re.compile(r"([xy])(train|val|valid|test)|(train|val|valid|test)([xy])")
 _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
@@ -140,15 +139,6 @@ def find_arrays(path: Location) -> ArrayLayout:
         *count_notice(sorted(copies), "compressed copy", "skipped", "compressed copies"),
     ]
     return layout
-
-
-def is_array_name(name: str) -> bool:
-    """Whether a file is named like one that contains arrays."""
-    last = posixpath.basename(name).lower()
-    plain = last.removesuffix(".gz")
-    if plain.endswith((".npy", ".npz")):
-        return plain == last
-    return _IDX.search(plain) is not None
 
 
 def has_role(path: str) -> bool:

@@ -23,7 +23,8 @@ from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import count_notice
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
+from recordsmith.sources.samples import Note, Sample, ignore_note, unlisted_error
+from recordsmith.sources.source import Listing
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.support.errors import SourceError

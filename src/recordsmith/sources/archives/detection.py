@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import posixpath
 import zlib
-from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from recordsmith.dataset import MANIFEST_NAME
@@ -14,59 +12,14 @@ from recordsmith.dataset.names import RECORD_SUFFIXES, TFDS_FEATURES_NAME, TFDS_
 from recordsmith.dataset.tfds.folder import is_tfds_info, without_features
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.format.wire.compression import GZIP_MAGIC
-from recordsmith.sources.archives.array_layout import has_role, is_array_name
-from recordsmith.sources.archives.lerobot import INFO_NAME
+from recordsmith.sources.archives.array_layout import has_role
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.files.known_names import ARCHIVE_SUFFIXES, LEROBOT_INFO_NAME, is_array_name
+from recordsmith.sources.layouts import Confidence, LayoutCandidate, marked
 from recordsmith.sources.splits import find_split
-from recordsmith.stores import Location
-from recordsmith.support.errors import FileAccessError, SourceError, option
 
-ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MAX_ARRAYS = 50
 _MAX_INFOS = 10
-_MAX_OPENED = 20  # files of a folder that no source reads
-
-
-def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
-    """The error for the first of some files that is of a format which no source reads."""
-    for name in itertools.islice(names, _MAX_OPENED):
-        path = root if name == root.name else root / name
-        head = b""
-        with suppress(FileAccessError):
-            head = path.read(0, HEAD_BYTES)
-        other = detect_other_format(head)
-        if other is None:
-            continue
-        is_binary = not other.is_text and (b"\0" in head or not head.isascii())
-        if is_binary or other.is_pointer:
-            return SourceError(
-                f"this is {other.name}, which cannot be packed", path=path, remedy=other.advice
-            )
-    return None
-
-
-def check_fetched(path: Location, head: bytes, hint: str = "") -> None:
-    """Raise if a file begins like a pointer of git-lfs; `hint` is another remedy."""
-    other = detect_other_format(head[:HEAD_BYTES])
-    if other is not None and other.is_pointer:
-        remedy = f"{other.advice}{hint}"
-        raise SourceError(f"this is {other.name}, not the data", path=path, remedy=remedy)
-
-
-def check_all_fetched(tree: FileTree, suffixes: Iterable[str]) -> None:
-    """Raise if a file with one of these suffixes, one of each, is a pointer of git-lfs.
-
-    Otherwise, images would be packed without the labels that were not fetched. Only a disk has
-    repositories.
-    """
-    left = set() if tree.root.store.is_remote else set(suffixes)
-    for scan in tree.folders.values():
-        for suffix in sorted(scan.by_suffix.keys() & left):
-            path = posixpath.join(scan.path, scan.by_suffix[suffix][0])
-            hint = f" To ignore it, choose a {option('format')}."
-            check_fetched(tree.place(path), tree.head(path), hint)
-            left.discard(suffix)
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -91,19 +44,14 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
             problem=f"the folder has no {TFDS_FEATURES_NAME}, which describes the features",
             remedy=without_features(tree.place(bare[0])),
         )
-    meta = tree.folders.get(posixpath.dirname(INFO_NAME))
-    is_info = meta is not None and posixpath.basename(INFO_NAME) in meta.names
-    if is_info and b'"codebase_version"' in tree.head(INFO_NAME):
+    meta = tree.folders.get(posixpath.dirname(LEROBOT_INFO_NAME))
+    is_info = meta is not None and posixpath.basename(LEROBOT_INFO_NAME) in meta.names
+    if is_info and b'"codebase_version"' in tree.head(LEROBOT_INFO_NAME):
         tables = tuple(tree.files(".parquet", ".jsonl"))
         yield replace(marked("lerobot", "a LeRobot dataset", "episodes"), files=tables)
     for candidate in (_shards(tree, {*described, *bare}), _archives(tree), _arrays(tree)):
         if candidate is not None:
             yield candidate
-
-
-def marked(format: str, what: str, noun: str = "images") -> LayoutCandidate:
-    """The candidate of files that only one format has."""
-    return LayoutCandidate(format, what, Confidence.MARKED, noun=noun)
 
 
 def _shards(tree: FileTree, tfds: Container[str]) -> LayoutCandidate | None:
@@ -131,8 +79,8 @@ def _paths(tree: FileTree, depth: int) -> Iterator[str]:
 
 def _archives(tree: FileTree) -> LayoutCandidate | None:
     """Tar files with samples of the WebDataset format."""
-    for path in tree.files(*ARCHIVES, depth=1):
-        if "/" in path and any(tree.files(*ARCHIVES, depth=0)):
+    for path in tree.files(*ARCHIVE_SUFFIXES, depth=1):
+        if "/" in path and any(tree.files(*ARCHIVE_SUFFIXES, depth=0)):
             break
         head = tree.head(path)
         if head.startswith(GZIP_MAGIC):

@@ -21,10 +21,12 @@ from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
+from recordsmith.sources.files.known_names import LEROBOT_INFO_NAME
 from recordsmith.sources.files.paths import check_folder, common_version, last_name, object_version
 from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import join_names, reference_of
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.samples import Note, Sample, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split
 from recordsmith.sources.tables.arrow_memory import (
     decoded_bytes,
@@ -45,7 +47,6 @@ from recordsmith.support.errors import (
     located,
 )
 
-INFO_NAME = "meta/info.json"
 TASKS_NAME = "meta/tasks.parquet"
 EPISODES_FOLDER = "meta/episodes"
 VERSION = "v3.0"
@@ -154,12 +155,12 @@ class _Info(msgspec.Struct):
 
 
 def _read_info(root: Location) -> _Info:
-    location = root / INFO_NAME
+    location = root / LEROBOT_INFO_NAME
     try:
         info = msgspec.json.decode(read_document(location), type=_Info)
     except MissingFileError:
         raise OptionError(
-            f"{root} has no {INFO_NAME}",
+            f"{root} has no {LEROBOT_INFO_NAME}",
             option="root",
             value=str(root),
             expected="a folder that LeRobot wrote",
@@ -193,13 +194,13 @@ def _file_name(template: str, chunk: int, file: int, root: Location, video: str)
     values = {"chunk_index": chunk, "file_index": file, "video_key": video}
     if set("{}") & set(_FIELD.sub("", template)):
         problem = f"the path {template!r:.80} has fields other than chunk_index and file_index"
-        raise _broken(root / INFO_NAME, problem)
+        raise _broken(root / LEROBOT_INFO_NAME, problem)
     name = _FIELD.sub(lambda match: str(values[match[1]]).zfill(int(match[2] or 0)), template)
     try:
         root / name  # raises
     except OptionError:
         problem = f"the path {name!r:.80} leads out of the folder"
-        raise _broken(root / INFO_NAME, problem) from None
+        raise _broken(root / LEROBOT_INFO_NAME, problem) from None
     return name
 
 
@@ -244,13 +245,13 @@ class _Episodes:
         if not len(numbers):
             raise SourceError("the dataset has no episodes", path=root)
         if len(numbers) != info.total_episodes:
-            expected = f"{info.total_episodes:,}, as in {INFO_NAME}"
+            expected = f"{info.total_episodes:,}, as in {LEROBOT_INFO_NAME}"
             wrong = "the number of episodes is wrong"
             raise _broken(self._folder, wrong, f"{len(numbers):,}", expected)
         first, stop = self._column("dataset_from_index"), self._column("dataset_to_index")
         self._check("length", (lengths > 0) & (stop - first == lengths), lengths)
         if info.total_frames not in (None, steps := int(lengths.sum())):
-            expected = f"{info.total_frames:,}, as in {INFO_NAME}"
+            expected = f"{info.total_frames:,}, as in {LEROBOT_INFO_NAME}"
             raise _broken(self._folder, "the number of steps is wrong", f"{steps:,}", expected)
         of_data, data_names = self._files_of("data", info.data_path)
         starts = np.full(len(data_names), np.iinfo(np.int64).max)
@@ -271,7 +272,7 @@ class _Episodes:
                 path=error.path,
             ) from None
         tasks = root / TASKS_NAME
-        documents = map(object_version, (root / INFO_NAME, tasks, *self._documents))
+        documents = map(object_version, (root / LEROBOT_INFO_NAME, tasks, *self._documents))
 
         def reference(number: int) -> Mapping[str, Any]:
             return {
@@ -350,7 +351,7 @@ def _read_table(
         file = _open_parquet(opened)
         row_count = file.metadata.num_rows
         if row_count > most_rows:
-            expected = f"at most {most_rows:,}, as in {INFO_NAME}"
+            expected = f"at most {most_rows:,}, as in {LEROBOT_INFO_NAME}"
             raise _broken(location, "it has too many rows", f"{row_count:,}", expected)
         if missing := [name for name in names if name not in file.schema_arrow.names]:
             raise _broken(location, f"the columns {join_names(missing)} are missing")

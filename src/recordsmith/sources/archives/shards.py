@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import ClassNames, Shard, background_notices, carried_class_names
-from recordsmith.dataset.locate import Located, locate_whole
+from recordsmith.dataset.locating import Located, locate_whole
 from recordsmith.dataset.names import split_word
 from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.format.wire import FRAME_BYTES
@@ -20,7 +20,8 @@ from recordsmith.sources.files.files_reader import FilesReader, below_common_fol
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.samples import Note, Sample, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.support.errors import OptionError, SourceError

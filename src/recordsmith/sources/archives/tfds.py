@@ -32,7 +32,8 @@ from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.paths import check_folder, files_version, last_name, referenced
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names, reference_of
-from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import (

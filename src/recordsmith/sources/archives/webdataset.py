@@ -34,7 +34,8 @@ from recordsmith.sources.files.paths import common_version, is_folder, last_name
 from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, raise_problems, summarize_paths
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
+from recordsmith.sources.samples import Note, Sample, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.json_rows import (
     KeyKinds,

@@ -1,4 +1,4 @@
-"""What all formats of annotated images have in common: images, objects, files, and the registry.
+"""What all formats of annotated images have in common: images, objects and files.
 
 A format is one module in `formats`: a function `parse` that yields the images of an annotation
 file, how such files begin, and the source that uses both.
@@ -176,10 +176,6 @@ class BoxFormat:
                     notes=[*image.notes, *notes],
                 )
             yield image
-
-
-BOX_FORMATS: dict[str, BoxFormat] = {}
-"""By name; each is registered with its source."""
 
 
 @dataclass(slots=True)

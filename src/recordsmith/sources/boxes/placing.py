@@ -23,7 +23,7 @@ from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners, is_cl
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
-from recordsmith.sources.source import Note
+from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
 
 BoxPolicy = Literal["stop", "clip", "drop"]

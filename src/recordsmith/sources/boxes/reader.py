@@ -21,7 +21,6 @@ from recordsmith.image import (
     swaps_sides,
 )
 from recordsmith.sources.boxes.annotation import (
-    BOX_FORMATS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
@@ -41,8 +40,9 @@ from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.images import class_features, read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.formats import FORMATS
 from recordsmith.sources.problems import reference_of
-from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
 from recordsmith.stores import Location
 from recordsmith.support.errors import SourceError
 
@@ -118,7 +118,7 @@ class AnnotatedReader(StoredReader):
     def kinds(self) -> Mapping[str, Kind]:
         if self.is_labelled:
             return {}
-        known = BOX_FORMATS[self.format].features
+        known = FORMATS[self.format].box_format.features
         kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
 
@@ -141,14 +141,15 @@ class AnnotatedReader(StoredReader):
             class_names=dict(self.names_by_number),
             keypoints=self.keypoints,
         )
-        (image,) = BOX_FORMATS[self.format].images(file)
+        image: AnnotatedImage
+        (image,) = FORMATS[self.format].box_format.images(file)
         return image
 
     def _extra(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
         """The features of objects that only this format has."""
         features: dict[str, Any] = {}
         pixel_count = image[keys.HEIGHT] * image[keys.WIDTH]
-        for number, (key, kind) in enumerate(BOX_FORMATS[self.format].features.items()):
+        for number, (key, kind) in enumerate(FORMATS[self.format].box_format.features.items()):
             if key not in self.features:
                 continue
             values = [item.source.extra[number] for item in placed]

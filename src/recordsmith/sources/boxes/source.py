@@ -1,4 +1,4 @@
-"""What the sources of annotated images share: options, detection and the listing.
+"""What the sources of annotated images share: options and the listing.
 
 A sample whose image is missing stays in the listing and fails when it is read, so that packing
 reports it like any other bad sample.
@@ -6,7 +6,6 @@ reports it like any other bad sample.
 
 from __future__ import annotations
 
-import posixpath
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +15,13 @@ from typing import Any, ClassVar, TypedDict, get_args
 import numpy as np
 
 from recordsmith.dataset import background_notices
-from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
-from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
+from recordsmith.sources.boxes.annotation import AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, not_found
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.flaws import Check
@@ -32,21 +30,9 @@ from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault, count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
-from recordsmith.stores import Location, PlaceLike, as_location, as_place
-from recordsmith.support.errors import OptionError, check_word, option
-
-MAX_OPENED = 20
-"""How many files of each suffix the detector opens."""
-
-_MAX_COMPARED = 10_000
-_SIMILAR = {".txt": "yolo", ".json": "labelme", ".xml": "voc", ".csv": "csv-boxes"}
-_WITHOUT = (
-    f"To pack the images without annotations, pass {option('format', 'files')} or "
-    f"{option('format', 'folder')}."
-)
-
-SOURCES: dict[str, type[AnnotatedSource]] = {}
-"""The sources by the names of their formats."""
+from recordsmith.stores import PlaceLike, as_location, as_place
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import check_word
 
 
 class BoxOptions(TypedDict, total=False):
@@ -87,7 +73,6 @@ class AnnotatedSource(TreeSource):
             if not box_format.has_outlines:
                 names = (name for name in cls.option_names if name != "object_masks")
                 cls.option_names = tuple(names)
-            BOX_FORMATS[box_format.name], SOURCES[box_format.name] = box_format, cls
 
     def __init__(
         self,
@@ -266,63 +251,3 @@ def listed_entry(
         return Entry(match.path, notes=path_notes(match, name, f"{path}, line {line}"))
     fault = Fault(not_found(match, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
     return Entry(missing, fault=fault)
-
-
-def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
-    """Yield the ways to read a folder as annotated images."""
-    candidates = [item for source in SOURCES.values() for item in source.find_candidates(tree)]
-    yield from candidates or _unknown_formats(tree)
-
-
-def candidate_of_file(path: Location) -> LayoutCandidate | None:
-    """The way to read an annotation file as a source, if it is one."""
-    name, head = path.name.lower(), None
-    for source in SOURCES.values():
-        known = source.box_format
-        if name.endswith(known.file_suffixes):
-            head = path.read(0, HEAD_BYTES) if head is None else head
-            if other := recognise_annotations(name, head):
-                return _not_read(known.name, path.name, other)
-            if known.owns_suffixes or known.is_format_of(name, head):
-                return LayoutCandidate(known.name, known.file_what, Confidence.MARKED)
-    return None
-
-
-def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
-    """Files of a format that is recognised but not read, or of an unknown one by their names."""
-    for suffix, similar in _SIMILAR.items():
-        for path in islice(tree.files(suffix), MAX_OPENED):
-            if known := recognise_annotations(path, tree.head(path)):
-                yield _not_read(similar, path, known)
-                return
-    scans = tree.folders.values()
-    images = {_plain_stem(name) for scan in scans for name in scan.images}
-    for suffix, similar in islice(_SIMILAR.items(), 3):
-        paths = list(islice(tree.files(suffix), _MAX_COMPARED))
-        named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
-        if named and 2 * len(named) >= len(paths):
-            yield LayoutCandidate(
-                similar,
-                f"files with the names of images such as {named[0]}",
-                Confidence.ANNOTATED,
-                problem="the format of these annotations is not known",
-                remedy=f"Convert them to COCO, YOLO or PASCAL VOC. {_WITHOUT}",
-            )
-            return
-
-
-def _not_read(similar: str, path: str, known: KnownFormat) -> LayoutCandidate:
-    """The candidate for a file of a format that is recognised but not read."""
-    return LayoutCandidate(
-        similar,
-        f"annotations such as {path}",
-        Confidence.ANNOTATED,
-        problem=known.problem,
-        remedy=f"{known.advice} {_WITHOUT}",
-    )
-
-
-def _plain_stem(name: str) -> str:
-    """The stem of an image, or of a file with the name of an image and another suffix."""
-    stem = posixpath.splitext(name)[0]
-    return posixpath.splitext(stem)[0] if has_image_name(stem) else stem

@@ -26,7 +26,8 @@ from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, join_path, last_name, path_inside
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
-from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.support.errors import SourceError

@@ -26,6 +26,8 @@ from recordsmith.stores import FolderEntry, Location
 from recordsmith.support.errors import FileAccessError
 
 HEAD_BYTES = 1 << 16
+MAX_OPENED = 20
+"""How many files of each suffix detectors open."""
 HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
 _MAX_LISTED = 100_000

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+import re
 
 ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 DATA_SUFFIXES = (
     *(*TABLE_SUFFIXES, ".json", ".geojson", ".xml", ".txt", ".yaml", ".yml", ".data", ".dat"),
@@ -12,6 +14,9 @@ DATA_SUFFIXES = (
 )
 """Of files that may describe images."""
 
+LEROBOT_INFO_NAME = "meta/info.json"
+
+_IDX = re.compile(r"idx\d$|[-._]ubyte$")
 _DOCUMENTS = frozenset(
     (
         *("readme", "license", "licence", "copying", "notice", "authors", "changelog", "changes"),
@@ -55,3 +60,12 @@ def is_document(path: str) -> bool:
     name = posixpath.basename(path).lower()
     stem = name.partition(".")[0].rstrip("0123456789-_ ")
     return name.endswith(_DOCUMENT_SUFFIXES) or stem in _DOCUMENTS
+
+
+def is_array_name(name: str) -> bool:
+    """Whether a file is named like one that contains arrays."""
+    last = posixpath.basename(name).lower()
+    plain = last.removesuffix(".gz")
+    if plain.endswith((".npy", ".npz")):
+        return plain == last
+    return _IDX.search(plain) is not None

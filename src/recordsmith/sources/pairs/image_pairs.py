@@ -46,7 +46,8 @@ from recordsmith.sources.pairs.palettes import (
     used_colours,
 )
 from recordsmith.sources.problems import count_notice, join_names, reference_of
-from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
+from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import is_like_split, only_split, sort_splits, split_lists
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.support.errors import OptionError, SourceError, located, option

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.dataset import is_split_name
 from recordsmith.image import Colour, read_by_pillow
-from recordsmith.image.masks.colours import distinct_colours
+from recordsmith.image.colours import distinct_colours
 from recordsmith.sources.files.account import are_few
 from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word

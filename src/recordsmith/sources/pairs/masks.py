@@ -23,7 +23,7 @@ from recordsmith.image import (
     probe_mask,
     read_by_pillow,
 )
-from recordsmith.image.masks.colours import (
+from recordsmith.image.colours import (
     LARGEST_NUMBER,
     Colour,
     UnknownColours,
@@ -35,7 +35,7 @@ from recordsmith.image.masks.colours import (
 from recordsmith.sources.files.name_files import read_text
 from recordsmith.sources.files.paths import is_file, relative_place
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.source import Note
+from recordsmith.sources.samples import Note
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.words import count

@@ -13,7 +13,7 @@ from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, I
 from recordsmith.sources.files.files_reader import FilesReader
 from recordsmith.sources.files.images import image_features, read_image
 from recordsmith.sources.files.paths import last_part
-from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
+from recordsmith.sources.samples import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
 from recordsmith.sources.tables.categories import CategoryColumn
 from recordsmith.sources.tables.csv_rows import CsvRows

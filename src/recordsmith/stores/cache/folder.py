@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from recordsmith.stores.local import LocalStore
 from recordsmith.stores.local.block_files import (
     BlockFiles,
     check_folder,
@@ -16,6 +15,7 @@ from recordsmith.stores.local.block_files import (
     has_blocks,
 )
 from recordsmith.stores.local.caches import INDEX_FOLDER, user_cache_folder
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.support.serialization import fields_to_json
 
 _INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.(index|columns)")

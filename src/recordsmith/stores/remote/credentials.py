@@ -12,9 +12,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from recordsmith.stores.location import as_location, read_document
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.support.errors import FileAccessError, OptionError, option
 
+_MAX_BYTES = 1 << 26
 _VENDOR = "/sys/class/dmi/id/sys_vendor"
 _VENDORS = {"s3": "amazon", "gs": "google", "az": "microsoft"}
 _CLOUDS = {
@@ -91,7 +92,7 @@ def _aws_profile() -> dict[str, Any]:
         path = os.environ.get(variable) or os.path.expanduser(f"~/.aws/{name}")
         parser = configparser.RawConfigParser()
         try:
-            parser.read_string(read_document(path).decode())
+            parser.read_string(_local(path).decode())
         except (FileAccessError, ValueError, configparser.Error):
             continue
         if parser.has_section(section):
@@ -118,11 +119,15 @@ def _aws_profile() -> dict[str, Any]:
 
 def _has_google_file() -> bool:
     path = os.path.expanduser("~/.config/gcloud/application_default_credentials.json")
-    return as_location(path).exists()
+    return LocalStore(os.path.dirname(path)).exists(os.path.basename(path))
 
 
 def _machine_vendor() -> str:
     try:
-        return as_location(_VENDOR).read().decode(errors="replace").lower()
+        return _local(_VENDOR).decode(errors="replace").lower()
     except FileAccessError:
         return ""
+
+
+def _local(path: str) -> bytes:
+    return LocalStore(os.path.dirname(path)).read(os.path.basename(path), 0, _MAX_BYTES)

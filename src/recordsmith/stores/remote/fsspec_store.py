@@ -15,7 +15,6 @@ from recordsmith.stores.checks import (
     check_key,
     check_range,
     check_version,
-    check_writable,
     missing_error,
 )
 from recordsmith.stores.remote.object_store import forked_error
@@ -243,7 +242,7 @@ class FsspecStore(Store):
     # -- writing -----------------------------------------------------------------------------------
 
     def open_write(self, key: str, *_: object, **__: object) -> NoReturn:
-        check_writable(self, self.name_of(check_key(key)))
+        self.check_writable(self.name_of(check_key(key)))
         raise AssertionError
 
     put_if_absent = put_if_match = delete = open_write

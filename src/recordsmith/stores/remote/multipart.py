@@ -6,15 +6,13 @@ import errno
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recordsmith.stores.checks import exists_error
-from recordsmith.stores.object_writer import WholeWriter, version_of
+from recordsmith.stores.store import Store
+from recordsmith.stores.whole_writer import WholeWriter
 from recordsmith.support.errors import FileAccessError
 from recordsmith.support.threads import SHORT_SECONDS, call_with_timeout
-
-if TYPE_CHECKING:
-    from recordsmith.stores.remote.object_store import ObjectStore
 
 PART_BYTES = 8 << 20
 """The size of a part, and up to which an object is written in one request."""
@@ -37,12 +35,19 @@ class MultipartWriter(WholeWriter):
     them.
     """
 
-    _store: ObjectStore
-
     def __init__(
-        self, store: ObjectStore, key: str, put: Callable[[bytes], object], *, overwrite: bool
+        self,
+        store: Store,
+        key: str,
+        put: Callable[[bytes], object],
+        begin_upload: Callable[[str], Any],
+        write_call: Callable[[str, Callable[[], object]], object],
+        *,
+        overwrite: bool,
     ) -> None:
+        """`write_call`: calls a function that changes an object, and translates its errors."""
         super().__init__(store, key, put, overwrite=overwrite)
+        self._begin_upload, self._write_call = begin_upload, write_call
         self._upload: Any = None
         self._byte_count = 0  # of the upload
         self._is_open = False
@@ -53,7 +58,7 @@ class MultipartWriter(WholeWriter):
         if self._upload is None:
             if self._file.tell() + len(view) <= PART_BYTES:
                 return self._file.write(view)
-            self._upload, self._is_open = self._store.begin_upload(self._key), True
+            self._upload, self._is_open = self._begin_upload(self._key), True
             self._send(memoryview(self._file.getvalue()))
             self._file.close()
         self._send(view)
@@ -82,7 +87,7 @@ class MultipartWriter(WholeWriter):
     def seal(self) -> str:
         if self._upload is None or self._is_sealed:
             return super().seal()
-        before = version_of(self._store, self._key)
+        before = self._store.find_version(self._key)
         if self.check is not None:
             self.check()
         elif before is not None and not self._overwrite:
@@ -104,7 +109,7 @@ class MultipartWriter(WholeWriter):
         """
         if self.check is not None:
             self.check()
-        now = version_of(self._store, self._key)
+        now = self._store.find_version(self._key)
         is_new = now is not None and now != before
         return is_new and self._store.size(self._key) == self._byte_count
 
@@ -127,4 +132,4 @@ class MultipartWriter(WholeWriter):
             with self._lock:
                 function(*arguments)
 
-        self._store.write_call(self._key, call)
+        self._write_call(self._key, call)

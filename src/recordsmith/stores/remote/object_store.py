@@ -20,7 +20,6 @@ from recordsmith.stores.checks import (
     check_key,
     check_range,
     check_version,
-    check_writable,
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
@@ -91,7 +90,7 @@ _COPIED_AT_ONCE_BYTES = 5 << 30
 """The size up to which S3 copies an object in one request."""
 
 
-class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")):
+class ObjectStore(Store):
     """The objects of a bucket, such as `s3://bucket`.
 
     Credentials come from where the tools of each cloud look for them, unless they are passed.
@@ -333,19 +332,26 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
         overwrite: bool = True,
         is_durable: bool = True,  # noqa: ARG002
     ) -> ObjectWriter:
-        return MultipartWriter(self, key, lambda data: self._put(key, data), overwrite=overwrite)
+        return MultipartWriter(
+            self,
+            key,
+            lambda data: self._put(key, data),
+            self._begin_upload,
+            self._write_call,
+            overwrite=overwrite,
+        )
 
-    def begin_upload(self, key: str) -> Any:
+    def _begin_upload(self, key: str) -> Any:
         """Begin to write an object in parts."""
-        check_writable(self, self.name_of(self._check_key(key)))
+        self.check_writable(self.name_of(self._check_key(key)))
         return get_obstore().open_writer(
             self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
 
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
-        check_writable(self, self.name_of(self._check_key(key)))
+        self.check_writable(self.name_of(self._check_key(key)))
         client = self._client(retries=retries)
-        self.write_call(key, lambda: get_obstore().put(client, key, data, **options))
+        self._write_call(key, lambda: get_obstore().put(client, key, data, **options))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         return self._put_if(key, data, "create")
@@ -400,15 +406,15 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
         if not PART_BYTES < self.size(old) <= _COPIED_AT_ONCE_BYTES:
             super().copy(old, new, check)
             return
-        check_writable(self, self.name_of(self._check_key(new)))
+        self.check_writable(self.name_of(self._check_key(new)))
         if check is not None:
             check()
-        self.write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
+        self._write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
 
     def delete(self, key: str) -> None:
-        check_writable(self, self.name_of(self._check_key(key)))
+        self.check_writable(self.name_of(self._check_key(key)))
         with suppress(MissingFileError):
-            self.write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
+            self._write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -426,7 +432,7 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
             )
         return self._repeat(key, function, operation, attempts)
 
-    def write_call(
+    def _write_call(
         self, key: str, function: Callable[[], Result], operation: str = "write"
     ) -> Result:
         """Call a function that changes an object, and translate its errors."""

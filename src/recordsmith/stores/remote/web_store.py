@@ -19,7 +19,7 @@ from recordsmith.support.errors import FileAccessError, ForbiddenFileError
 _PAGE_SUFFIXES = (".html", ".htm")
 
 
-class WebStore(ObjectStore, schemes=("http", "https")):
+class WebStore(ObjectStore):
     """The files of a web server, such as `https://host`. It lists nothing: a manifest names shards.
 
     The index pages of servers differ, and many servers have none.

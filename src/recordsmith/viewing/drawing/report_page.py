@@ -15,8 +15,9 @@ from html import escape
 from typing import Any, Protocol, runtime_checkable
 
 from recordsmith.checking.linting import LintExample, LintReport
-from recordsmith.checking.linting.sample_images import boxes_of, first_of, image_in, values_of
+from recordsmith.checking.linting.sample_images import boxes_of, image_in
 from recordsmith.checking.verification import VerifyReport
+from recordsmith.format.example.feature_values import first_bytes, values_of
 from recordsmith.format.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
@@ -380,8 +381,8 @@ def _scene(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Scen
     names = [text_of(value) for value in values_of(features.get(OBJECT_TEXT))]
     texts = names if len(names) == len(boxes) else [""] * len(boxes)
     scene = Scene(pixels, None, boxes, [_OTHERS] * len(boxes), texts)
-    mask = first_of(features.get(MASK))
-    if isinstance(mask, bytes):
+    mask = first_bytes(features, MASK)
+    if mask is not None:
         with suppress(DataError):
             scene.mask = decode_mask(mask)
     if box is not None and box in boxes:

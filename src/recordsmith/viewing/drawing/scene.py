@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import Features, FeatureSchema, keys
-from recordsmith.format.example.usual_names import USUAL_NAMES, find_images, may_be_mask
+from recordsmith.format.example.feature_values import first_bytes, only_value
+from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import (
     Box,
     Pixels,
@@ -132,7 +133,9 @@ class SceneReader:
 
     def _find_mask(self) -> str | None:
         """The key of masks: a usual one, or else one whose name and values are those of a mask."""
-        others = [key for key in self._features if may_be_mask(key) and key != keys.OBJECT_MASK]
+        others = [
+            key for key in self._features if keys.may_be_mask(key) and key != keys.OBJECT_MASK
+        ]
         named = filter(keys.is_mask_key, others)
         return (
             self._first(_MASKS, ("image",), but=self.image_key)
@@ -162,7 +165,7 @@ class SceneReader:
         return None
 
     def _image(self, example: Features, side: int | None) -> Scene:
-        data = _bytes(example, self.image_key)
+        data = first_bytes(example, self.image_key)
         if self.image_key is None and (mask := self._mask(example)) is not None:
             return Scene(np.zeros((*mask.shape, 3), np.uint8))
         if data is None:
@@ -172,7 +175,7 @@ class SceneReader:
         return Scene(_as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS))))
 
     def _mask(self, example: Features) -> npt.NDArray[Any] | None:
-        data = _bytes(example, self.mask_key)
+        data = first_bytes(example, self.mask_key)
         if data is None:
             return None
         if not data:
@@ -259,14 +262,8 @@ def _is_raw(data: bytes, example: Features, format_key: str) -> bool:
     return has_size and not is_image(io.BytesIO(data))
 
 
-def _bytes(example: Features, key: str | None) -> bytes | None:
-    """The first value of a bytes feature."""
-    value = None if key is None else example.get(key)
-    return value[0] if isinstance(value, list) and value else None
-
-
 def _text(example: Features, key: str | None) -> str:
-    value = _bytes(example, key)
+    value = first_bytes(example, key)
     return "" if value is None else _printable(value)
 
 
@@ -282,9 +279,9 @@ def _printable(value: Any) -> str:
 def _number(example: Features, names: Iterable[str | None]) -> int | None:
     """The value of the first of these features with exactly one integer."""
     for key in names:
-        value = None if key is None else example.get(key)
-        if isinstance(value, np.ndarray) and value.dtype == np.int64 and len(value) == 1:
-            return int(value[0])
+        value = only_value(example, key)
+        if isinstance(value, np.int64):
+            return int(value)
     return None
 
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.format.example import SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.image.colours import Colour
 from recordsmith.image.drawing.overlay import label_colour, message_tile
-from recordsmith.image.masks.colours import Colour
 from recordsmith.image.storing.encode import encode_jpeg
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, Problems

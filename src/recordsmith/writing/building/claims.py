@@ -21,7 +21,6 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.stores import Location, ObjectWriter, Store, busy_error
-from recordsmith.stores.object_writer import delete_checked, version_of
 from recordsmith.stores.store import WrappedStore
 from recordsmith.support.errors import CorruptDataError, OptionError, option
 
@@ -81,7 +80,7 @@ def _begin(folder: Location, own: BegunNote, overwrite: bool) -> BegunNote:
 
 def _read_begun(folder: Location) -> tuple[str, BegunNote | None]:
     """Return the version of the note and the note, None if it does not exist."""
-    version = version_of(folder.store, begun_location(folder).key)
+    version = folder.store.find_version(begun_location(folder).key)
     return version or "", None if version is None else read_begun_note(folder)
 
 
@@ -160,7 +159,7 @@ class ClaimedStore(WrappedStore):
 
     def delete_if_last(self, key: str) -> None:
         """Delete an object, unless a later job has begun to overwrite, also of this plan."""
-        while (version := version_of(self.store, key)) is not None:
+        while (version := self.store.find_version(key)) is not None:
             note = read_begun_note(self._folder)
             is_last = note is not None and note.token == self._note.token
             if not is_last or self.store.delete_if_match(key, version):
@@ -193,4 +192,4 @@ class ClaimedStore(WrappedStore):
         self.delete(old)
 
     def delete(self, key: str) -> None:
-        delete_checked(self.store, key, self.check)
+        self.store.delete_checked(key, self.check)

@@ -46,7 +46,6 @@ from recordsmith.stores import (
     no_lock_notice,
     write_atomically,
 )
-from recordsmith.stores.checks import check_writable
 from recordsmith.support.errors import (
     CorruptDataError,
     Defect,
@@ -83,7 +82,7 @@ _REPLACE = f"Choose another folder, or pass {option('overwrite', True)} to repla
 
 def check_folder(folder: Location) -> None:
     """Validate the location of a folder, which need not exist."""
-    check_writable(folder.store, str(folder))
+    folder.store.check_writable(str(folder))
     if folder.is_folder():
         return
     try:

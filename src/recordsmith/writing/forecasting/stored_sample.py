@@ -14,7 +14,7 @@ from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.image import ImageOptions, find_image_header, probe_image, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
-from recordsmith.image.storing.image_options import MAX_PIXELS, check_number
+from recordsmith.image.image_options import MAX_PIXELS, check_number
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.sources import ignore_note
 from recordsmith.sources.samples_ahead import SampleToRead

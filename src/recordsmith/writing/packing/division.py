@@ -11,7 +11,8 @@ import numpy.typing as npt
 from recordsmith.dataset.selection import share_counts
 from recordsmith.sources.problems import join_names
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, option, unknown_word
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import unknown_word
 
 
 def divide(

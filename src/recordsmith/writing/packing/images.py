@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.format.example import SequenceExample, decode_payload
+from recordsmith.format.example.feature_values import only_value, values_of
 from recordsmith.format.example.keys import (
     BOX,
     DEPTH,
@@ -110,10 +111,7 @@ def apply_image_options(
 def check_png_chunks(features: Mapping[str, Any]) -> None:
     """Verify the chunk checksums of the PNGs of a sample."""
     for key in IMAGES:
-        value = features.get(key)
-        if value is None:
-            continue
-        for data in (value,) if isinstance(value, bytes) else _listed(value):
+        for data in values_of(features.get(key)):
             if isinstance(data, bytes) and data.startswith(SIGNATURE):
                 try:
                     check_chunks(data)
@@ -216,7 +214,7 @@ def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: s
         if mask.format == "raw":
             given[MASK_DTYPE] = mask.dtype.encode()
     masks = []
-    for number, one in enumerate(_listed(given.get(OBJECT_MASK)), 1):
+    for number, one in enumerate(values_of(given.get(OBJECT_MASK)), 1):
         with _sample_errors(where, OBJECT_MASK, f"the mask of object {number}"):
             masks.append(_store_mask(one, stored))
     if any(mask.is_changed for mask in masks):
@@ -240,7 +238,7 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     """Coordinates are fractions of the sides, so only rotation changes them."""
     if stored.orientation_applied == 1 or not all(key in given for key in BOX):
         return
-    sides = [[float(place) for place in _listed(given[key])] for key in BOX]
+    sides = [[float(place) for place in values_of(given[key])] for key in BOX]
     if not sides[0]:
         return
     from recordsmith.image import orient_box
@@ -260,8 +258,8 @@ def _scale_areas(
 ) -> None:
     """Areas are in pixels, so they change with the size of the image."""
     height, width = sizes
-    areas = _listed(given.get(OBJECT_AREA))
-    if not areas or not height or not width or height * width == stored.height * stored.width:
+    areas = values_of(given.get(OBJECT_AREA))
+    if not len(areas) or not height or not width or height * width == stored.height * stored.width:
         return
     scale = stored.height * stored.width / (height * width)
     given[OBJECT_AREA] = [float(area) * scale for area in areas]
@@ -273,13 +271,13 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     value = features.get(key)
     if value is None or isinstance(value, kind):
         return value
-    listed = _listed(value)
+    listed = values_of(value)
     if len(listed) > 1:
         raise SourceError(
             f"feature {key!r} has {len(listed)} values; image options need exactly one",
             sample=_sample_name(features),
         )
-    if not listed:
+    if not len(listed):
         return None
     if kind is not int and not isinstance(listed[0], kind):
         raise SourceError(
@@ -288,14 +286,6 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     return int(listed[0]) if kind is int else listed[0]
 
 
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
-
-
 def _sample_name(features: Mapping[str, Any]) -> str:
-    listed = _listed(features.get(FILENAME))
-    if len(listed) != 1:
-        return "an image without image/filename"
-    return os.fsdecode(listed[0])
+    name = only_value(features, FILENAME)
+    return "an image without image/filename" if name is None else os.fsdecode(name)

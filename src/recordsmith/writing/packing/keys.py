@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from recordsmith.format.example.feature_values import only_value
 from recordsmith.format.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -64,11 +65,11 @@ class KeyScheme:
     def apply(self, features: Mapping[str, Any]) -> dict[str, Any]:
         """Rename the features of a sample."""
         if DEPTH in self.keys and DEPTH not in features and IMAGE in features:
-            features = {**features, DEPTH: _depth(_only(features[IMAGE]))}
+            features = {**features, DEPTH: _depth(only_value(features, IMAGE) or b"")}
         if self.formats and FORMAT in features:
-            value = _only(features[FORMAT])
+            value = only_value(features, FORMAT)
             known = value.encode() if isinstance(value, str) else value
-            features = {**features, FORMAT: self.formats.get(known, value)}
+            features = {**features, FORMAT: self.formats.get(known, features[FORMAT])}
         renamed = self.renamed(features)
         missing = [key for key, new in self.keys.items() if new is not None and key not in features]
         if missing and not self.keeps_others:
@@ -128,11 +129,6 @@ def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | Non
 
 def _duplicate(key: str) -> OptionError:
     return OptionError(f"two features would have the key {key!r}", option="keys", value=key)
-
-
-def _only(value: Any) -> Any:
-    """The value, taken out of a list of one: records that are packed again have lists."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _depth(encoded: bytes) -> int:

@@ -14,21 +14,16 @@ from typing import Any
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset.shard_layout import ShardCounts
 from recordsmith.image import ImageOptions
 from recordsmith.sources import Listing, SampleReader, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    OptionError,
-    RecordsmithError,
-    explain_unknown,
-    option,
-    suggest_names,
-    with_options,
-)
+from recordsmith.support.errors import OptionError, RecordsmithError, option, with_options
+from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import (
     WRITING_THREADS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset.shard_layout import ShardCounts
 from recordsmith.format.example import (
     Kind,
     SequenceExample,

@@ -18,7 +18,7 @@ import msgspec
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, line_in_json
 from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.dataset.shard_counts import ShardPlan
+from recordsmith.dataset.shard_layout import ShardPlan
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.support.serialization import fields_to_json

@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
-from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
+from recordsmith.dataset.shard_layout import ShardPlan, is_valid_file_name
 from recordsmith.sources import Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import Location, as_folder

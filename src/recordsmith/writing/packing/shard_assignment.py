@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset.documents import is_line
 from recordsmith.dataset.selection import check_shares
-from recordsmith.dataset.shard_counts import (
+from recordsmith.dataset.shard_layout import (
     ShardPlan,
     check_shard_options,
     is_valid_file_name,

@@ -29,8 +29,8 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.dataset.labels import read_labels
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.shard_counts import is_valid_file_name, shard_files_by_split
+from recordsmith.dataset.locating import Paths, locate
+from recordsmith.dataset.shard_layout import is_valid_file_name, shard_files_by_split
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document

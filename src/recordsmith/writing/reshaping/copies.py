@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Manifest, ShardWriter
-from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
+from recordsmith.dataset.shard_layout import ShardPlan, is_valid_file_name
 from recordsmith.format.example import SchemaSurvey
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location, as_folder

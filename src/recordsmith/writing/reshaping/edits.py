@@ -21,7 +21,8 @@ from recordsmith.format.example import KeyAction, Rewriter, Schema, encode_examp
 from recordsmith.format.example.payload import decode_key, encode_key
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
-from recordsmith.support.errors import DataError, OptionError, option, suggest_names
+from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.words import suggest_names
 from recordsmith.writing.reshaping.recoding import (
     Recoder,
     RecodeTable,

@@ -31,7 +31,7 @@ from recordsmith.dataset import (
     dataset_of,
     records_of,
 )
-from recordsmith.dataset.locate import (
+from recordsmith.dataset.locating import (
     Located,
     Paths,
     as_places,

@@ -23,7 +23,7 @@ from recordsmith.dataset.selection import (
     exact_share,
     share_counts,
 )
-from recordsmith.dataset.shard_counts import (
+from recordsmith.dataset.shard_layout import (
     ShardCounts,
     ShardPlan,
     check_shard_options,

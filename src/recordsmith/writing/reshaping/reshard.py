@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset.locating import Paths
+from recordsmith.dataset.shard_layout import ShardCounts
 from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, cast
 
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
-from recordsmith.dataset.locate import Located, Paths, as_places, locate
+from recordsmith.dataset.locating import Located, Paths, as_places, locate
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.format.wire import (
     HEAD_BYTES,

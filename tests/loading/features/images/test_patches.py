@@ -16,7 +16,7 @@ import recordsmith as rs
 from recordsmith.image import decode_image, encode_mask
 from recordsmith.image.decoding import parts
 from recordsmith.image.decoding.parts import Window, find_parts
-from recordsmith.image.formats.probe import read_image_header
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.support.errors import CorruptDataError, Defect
 
 HEIGHT, WIDTH = 176, 240

@@ -29,14 +29,8 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.images.mask import check_leader, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
 

@@ -23,7 +23,7 @@ from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
 from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -46,15 +46,8 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    explain_unknown,
-    option,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]

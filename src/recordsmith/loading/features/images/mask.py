@@ -15,7 +15,7 @@ from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
@@ -34,16 +34,10 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-    suggest_names,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole, whole_number
+from recordsmith.support.words import suggest_names
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

@@ -13,11 +13,12 @@ from recordsmith.format.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.geometry.fit import Fit, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words
-from recordsmith.support.errors import CorruptDataError, Defect, check_word, option
+from recordsmith.support.errors import CorruptDataError, Defect, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number
 
 Small = Literal["pad", "error"]

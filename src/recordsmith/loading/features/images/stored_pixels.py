@@ -18,8 +18,8 @@ import numpy.typing as npt
 from recordsmith.format.example import Column
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
+from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.probe import read_image_header
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option

@@ -41,7 +41,8 @@ from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.box_columns import NOTATIONS, BoxColumns, Notation, find_box_columns
 from recordsmith.stores import PlaceLike
-from recordsmith.support.errors import SourceError, accessing, check_word, option, unknown_word
+from recordsmith.support.errors import SourceError, accessing, option
+from recordsmith.support.explaining import check_word, unknown_word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -25,7 +25,6 @@ from recordsmith.sources.boxes.annotation import (
     outlined,
 )
 from recordsmith.sources.boxes.source import (
-    MAX_OPENED,
     AnnotatedSource,
     BoxOptions,
     ListedImages,
@@ -48,7 +47,7 @@ from recordsmith.sources.boxes.yolo_rows import (
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import (

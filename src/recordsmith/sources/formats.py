@@ -1,0 +1,126 @@
+"""The sources by the names of their formats, and the options that each accepts.
+
+A new source is a class and a line here; its module is imported on first use.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypedDict
+
+from recordsmith.stores import PlaceLike
+from recordsmith.support.lazy import LazyTable
+
+FORMATS: LazyTable[Any] = LazyTable(
+    "recordsmith.sources",
+    {
+        "folder": "class_folders.image_folder.ImageFolder",
+        "files": "class_folders.image_folder.ImageFiles",
+        "pairs": "pairs.image_pairs.ImagePairs",
+        "table": "tables.table.Table",
+        "arrays": "archives.arrays.Arrays",
+        "shards": "archives.shards.Shards",
+        "tfds": "archives.tfds.Tfds",
+        "lerobot": "archives.lerobot.LeRobot",
+        "webdataset": "archives.webdataset.WebDataset",
+        "coco": "boxes.formats.coco.Coco",
+        "csv-boxes": "boxes.formats.csv_boxes.CsvBoxes",
+        "cvat": "boxes.formats.cvat.Cvat",
+        "labelme": "boxes.formats.labelme.LabelMe",
+        "voc": "boxes.formats.voc.Voc",
+        "yolo": "boxes.formats.yolo.Yolo",
+    },
+)
+
+BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "coco": (".json",),
+    "csv-boxes": (".csv", ".tsv"),
+    "cvat": (".xml",),
+    "labelme": (".json",),
+    "voc": (".xml",),
+    "yolo": (".txt", ".yaml", ".yml", ".data"),
+}
+"""Those of annotated images, `AnnotatedSource`, and the suffixes of their files."""
+
+
+class SourceOptions(TypedDict, total=False):
+    """How a folder or file is read. Each option is for some formats: `recordsmith detect --help`
+    lists them, and their classes describe it.
+
+    Attributes:
+        images: folder of the images (for pairs, a * stands for a name that is also in `masks`:
+            */images and */masks); None to detect it.
+        masks: folder of the masks; None to detect it.
+        image_names: names of images, with * for what they share with their masks, such as
+            *_leftImg8bit; None to detect them.
+        mask_names: names of masks, such as *_gtFine_labelIds; None to detect them.
+        split_lists: folder with a list of names for each split, such as train.txt; None to detect
+            it.
+        colours: colours of masks: voc, grey (brightness is the class number), or a file with red,
+            green, blue and name of each class; None for pixels that are class numbers.
+        keep_indices: store masks whose palettes have different colours for the same index; by
+            default an error.
+        class_pattern: regular expression that finds the class in each path.
+        annotations: file of the annotations; None to detect it.
+        object_masks: draw masks from the polygons: instance or class; None for no masks.
+        label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
+        boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
+            them out); None for stop.
+        boxes_as: what four numbers are: xyxy (two corners), xywh (a corner and the size) or cxcywh
+            (the center and the size); None to detect it.
+        drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
+            annotated size does not show it: upright or stored; None for that of the format.
+        kpt_shape: number of keypoints and of values of each, such as 17,3, to read the boxes
+            without them; or none if longer rows are polygons; None for that of the description.
+        table: file to read in a folder with several tables; or several, with commas between them;
+            None for all.
+        image_column: column of image paths, which may lack their suffix.
+        split_column: column of splits.
+        group_column: column of groups, which stay in one split.
+        label_column: column of classes.
+        encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
+        frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
+    """
+
+    images: PlaceLike
+    masks: PlaceLike
+    image_names: str
+    mask_names: str
+    split_lists: PlaceLike
+    colours: PlaceLike
+    keep_indices: bool
+    class_pattern: str
+    annotations: PlaceLike
+    object_masks: str
+    label_map: PlaceLike
+    boxes: str
+    boxes_as: str
+    drawn: str
+    kpt_shape: str
+    table: str
+    image_column: str
+    split_column: str
+    group_column: str
+    label_column: str
+    encoding: str
+    frame_quality: int
+
+
+@cache
+def options_of(format: str) -> frozenset[str]:
+    """The names of the options that a format accepts."""
+    source = FORMATS[format]
+    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
+    return frozenset(known) & SourceOptions.__annotations__.keys()
+
+
+def formats_with(name: str) -> list[str]:
+    """The formats that accept an option; the option `format` has them all."""
+    return [known for known in FORMATS if name == "format" or name in options_of(known)]
+
+
+def accepts(format: str, options: Mapping[str, Any]) -> bool:
+    """Whether a format accepts all of some options."""
+    return not options or options.keys() <= options_of(format)

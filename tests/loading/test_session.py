@@ -1,0 +1,92 @@
+"""The session of a loader: one place, moved by the loop of the iteration begun last."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+
+from ..numbered_examples import write_shard
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> rs.Dataset:
+    return rs.open(write_shard(tmp_path / "data.tfrecord", range(20)))
+
+
+def loader_of(dataset: rs.Dataset, **options: int) -> rs.Loader:
+    return rs.Loader(dataset, {"at": rs.Position()}, batch_size=4, shuffle=True, **options)
+
+
+def positions(loader: rs.Loader) -> list[list[int]]:
+    return [batch["at"].tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_batches_read_ahead_move_the_loader_when_its_loop_receives_them(
+    dataset: rs.Dataset, threads: int
+) -> None:
+    expected = positions(loader_of(dataset))
+    loader = loader_of(dataset, threads=threads)
+    iteration = iter(loader)
+    made = list(iteration.ahead())
+    assert [batch["at"].tolist() for batch, _ in made] == expected
+    assert loader.state_dict() == loader_of(dataset).state_dict()
+    for count, (_, after) in enumerate(made, start=1):
+        iteration.deliver(after)
+        assert loader.state_dict() == loader_of(dataset).state_after(count)
+        travelled = pickle.loads(pickle.dumps(loader))
+        travelled.load_state_dict(loader.state_dict())
+        assert positions(travelled)[: 5 - count] == expected[count:]
+    iteration.deliver(iteration.end)
+    assert loader.state_dict() == loader_of(dataset).state_after(5)
+
+
+def test_only_the_iteration_begun_last_moves_the_loader(dataset: rs.Dataset) -> None:
+    loader = loader_of(dataset, threads=0)
+    first, second = iter(loader), iter(loader)
+    next(first)
+    next(second)
+    state = loader.state_dict()
+    next(first)
+    first.undo()
+    assert loader.state_dict() == state
+    loader.load_state_dict(loader.state_after(2))
+    state = loader.state_dict()
+    next(second)
+    second.undo()
+    assert loader.state_dict() == state
+    assert loader.session.is_resuming
+    assert len(loader) == 3
+
+
+def test_an_iteration_that_was_undone_no_longer_moves_the_loader(dataset: rs.Dataset) -> None:
+    loader = loader_of(dataset, threads=0)
+    iteration = iter(loader)
+    expected = [batch["at"].tolist() for batch in iteration]
+    iteration.undo()
+    assert list(iteration) == []
+    assert positions(loader) == expected
+
+
+def test_a_worker_begins_where_its_loader_would(dataset: rs.Dataset) -> None:
+    loader = loader_of(dataset, threads=0, epochs=2)
+    loader.load_state_dict(loader.state_after(3))
+    travelled = [pickle.loads(pickle.dumps(loader.for_worker(at, 2))) for at in range(2)]
+    even, odd = (positions(worker) for worker in travelled)
+    expected = positions(loader)
+    assert [even, odd] == [expected[::2], expected[1::2]]
+    assert {worker.state_dict()["begun"] for worker in travelled} == {2}
+
+
+def test_other_ranks_resume_from_a_state(dataset: rs.Dataset) -> None:
+    state = loader_of(dataset).state_after(2)
+    seen = positions(loader_of(dataset))[:2]
+    for rank in range(2):
+        resumed = loader_of(dataset, rank=rank, world_size=2)
+        resumed.load_state_dict(state)
+        seen += positions(resumed)
+    assert sorted(at for batch in seen for at in batch) == list(range(20))
