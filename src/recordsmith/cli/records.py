@@ -188,7 +188,7 @@ def export(
     path: _OnePath,
     out: str,
     options: Annotated[
-        dict[str, Any], OptionsOf("export", formats="exporting.export:formats_with")
+        dict[str, Any], OptionsOf("export", formats="exporting.export_dataset:formats_with")
     ],
     *,
     split: Split = None,
