@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import BegunNote
+from recordsmith.dataset import BegunNote, ShardEntry
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.format.wire import crc32c, encode_record
 from recordsmith.format.wire.kernel import masked_crc32c
@@ -274,7 +274,7 @@ def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     save_result(
         as_folder(tmp_path),
         None,
-        ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
+        ShardResult(ShardEntry("s", 1, 2, 3), schema, 4, {5: "why"}, {"n": Occurrences(1)}),
     )
     note = json.loads(done_location(tmp_path, "s").read_bytes())
     keys |= set(note) | set(note["notes"]["n"])
