@@ -6,10 +6,8 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "arrow.arrays": "ArrowDecoder",
-        "arrow.columns": (
-            "ArrowColumns ArrowStream as_stored feature_kinds is_list kind_of_type plain"
-        ),
-        "arrow.library": "import_pyarrow",
+        "arrow.columns": "ArrowColumns as_stored feature_kinds is_list kind_of_type plain",
+        "arrow.library": "ArrowStream import_pyarrow",
         "arrow.restoring": "schema_as_text",
         "arrow.schema": "arrow_schema columns_of",
         "arrow_stream": "DEFAULT_ROWS open_stream",
@@ -28,11 +26,16 @@ __getattr__, __dir__, __all__ = lazy_names(
         "examples": "begin_of bytes_text probe",
         "indexing": "IndexReport index",
         "labels": (
-            "LABEL_MAP_NAME LABELS_NAME ClassNames background_notices carried_class_names "
-            "class_names_of label_map_to_bytes labels_to_bytes read_label_map"
+            "ClassNames LABELS_NAME LABEL_MAP_NAME LARGEST_LABEL background_notices "
+            "carried_class_names class_names_in_json class_names_of is_label "
+            "label_map_to_bytes labels_to_bytes read_label_map read_labels"
+        ),
+        "locating": (
+            "ListedFolder Located Paths as_places check_split detect_foreign_folder locate "
+            "locate_each locate_whole looks_like_records split_names"
         ),
         "manifest": (
-            "MANIFEST_NAME BegunNote Manifest ShardEntry begun_location read_begun_note "
+            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location read_begun_note "
             "read_manifest"
         ),
         "measuring": "readable_counts readable_values",
@@ -50,14 +53,30 @@ __getattr__, __dir__, __all__ = lazy_names(
             "contents_of feature_document json_value key_text kind_of section_documents to_document"
         ),
         "selected_records": (
-            "Decoder LocatedBlock RecordLocation SelectedRecords joined_shards "
-            "records_of_part shard_parts"
+            "LocatedBlock RecordLocation SelectedRecords joined_shards records_of_part shard_parts"
         ),
         "selection": (
             "Draw Positions check_shares draws_of_splits exact_share integer_positions share_counts"
         ),
         "shard": "Shard",
-        "shard_sequence": "Faults ShardGroup gather payload_sizes",
+        "shard_index": "version_of",
+        "shard_layout": (
+            "DEFAULT_SHARD_SIZE_BYTES ShardCounts ShardPlan check_shard_options "
+            "is_valid_file_name plan_shards shard_bounds shard_counts shard_files_by_split"
+        ),
+        "shard_sequence": (
+            "Faults OpenShards ShardGroup ShardSequence gather payload_sizes "
+            "reading_threads scattered_blocks"
+        ),
+        "tfds.features": (
+            "BOX BOX_FORMAT CLASSES CLASS_LABEL DICT IMAGE Leaf SCALAR SEQUENCE TENSOR TEXT"
+        ),
+        "tfds.folder": (
+            "LABELS_SUFFIX TfdsInfo TfdsSplit find_tfds_folder is_tfds_folder is_tfds_info "
+            "other_versions read_class_names read_documents read_features read_info "
+            "without_features"
+        ),
+        "tfds.records": "BOXES TEXT_KEYS TfdsRecords standard_keys",
         "view": "PREVIEW_COUNT View",
         "where.expression": "Where parse_where",
         "writer": "ShardWriter",

@@ -39,8 +39,8 @@ from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.arrow import ArrowDecoder
-    from recordsmith.dataset.where import Where
+    from recordsmith.dataset.arrow.arrays import ArrowDecoder
+    from recordsmith.dataset.where.expression import Where
 
 _FEW_PLACES = 1 << 10
 

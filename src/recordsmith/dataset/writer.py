@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.arrow import ArrowStream, read_stream
+from recordsmith.dataset.arrow.library import ArrowStream
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (

@@ -12,7 +12,7 @@ from recordsmith.format.example import Features
 from recordsmith.support.lazy import LazyTable
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.arrow import ArrowDecoder
+    from recordsmith.dataset import ArrowDecoder
 
 _FORMATS = {
     "array-record": ("array_record.ArrayRecordFiles", "for Grain; needs the extra array-record"),
