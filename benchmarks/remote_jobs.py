@@ -23,7 +23,7 @@ _BLOCKS = (32, 16)
 
 
 def _location(options: dict[str, Any], **more: Any) -> Any:
-    from recordsmith.stores.location import remote
+    from recordsmith.stores import remote
 
     if "://" not in options["place"]:
         return options["place"]

@@ -67,9 +67,10 @@ class Steps:
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.dataset import ShardWriter
-    from recordsmith.sources.samples import ignore_note
-    from recordsmith.writing.building import survey_written
-    from recordsmith.writing.packing import PackOptions, assign_shards
+    from recordsmith.sources import ignore_note
+    from recordsmith.writing.building.shards import survey_written
+    from recordsmith.writing.packing.pack_options import PackOptions
+    from recordsmith.writing.packing.shard_assignment import assign_shards
 
     steps = Steps()
     options = PackOptions(shards=1)

@@ -79,7 +79,7 @@ def order(record_count: int, class_count: int) -> tuple[float, float, float]:
     """Return seconds to make an order, nanoseconds a place, and growth of memory in MB."""
     from recordsmith.loading.order import weighted
     from recordsmith.loading.order.exact_draws import exact_shares
-    from recordsmith.stores.local.scratch import scratch_array
+    from recordsmith.stores import scratch_array
     from recordsmith.support.buffers import offsets_from_lengths
 
     rng = np.random.default_rng(0)
@@ -130,7 +130,7 @@ def table(folder: Path) -> Any:  # noqa: ARG001
 
 def pack_and_open(folder: Path, source: Any, by: str, rounds: int) -> list[float]:
     """Return CPU seconds to pack without and with column files, and of each first Weighted."""
-    from recordsmith.writing.packing import PackOptions
+    from recordsmith.writing.packing.pack_options import PackOptions
 
     options: Any = PackOptions
     kept = options.kept_columns

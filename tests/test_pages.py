@@ -22,7 +22,8 @@ from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.format.wire import crc32c, encode_record
 from recordsmith.format.wire.kernel import masked_crc32c
 from recordsmith.stores import EXPORT_NOTE, as_folder
-from recordsmith.writing.building import Occurrences, ShardResult, done_location, save_result
+from recordsmith.writing import ShardResult
+from recordsmith.writing.building.shards import Occurrences, done_location, save_result
 
 REPOSITORY = Path(__file__).parent.parent
 REFERENCE = REPOSITORY / "docs" / "reference"

@@ -18,6 +18,7 @@ from harness import mutated, mutated_json
 
 import recordsmith as rs
 from recordsmith.dataset import (
+    LARGEST_LABEL,
     MANIFEST_NAME,
     BegunNote,
     Manifest,
@@ -27,18 +28,13 @@ from recordsmith.dataset import (
     labels_to_bytes,
     read_begun_note,
     read_label_map,
+    read_labels,
     read_manifest,
 )
-from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.format.example import Schema
 from recordsmith.stores import as_folder
-from recordsmith.writing.building import (
-    Occurrences,
-    ShardResult,
-    done_location,
-    load_result,
-    save_result,
-)
+from recordsmith.writing import ShardResult
+from recordsmith.writing.building.shards import Occurrences, done_location, load_result, save_result
 
 NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 

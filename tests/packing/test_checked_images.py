@@ -16,7 +16,8 @@ import recordsmith as rs
 from recordsmith.format.example import encode_sequence_example
 from recordsmith.image import ImageOptions, check_chunks
 from recordsmith.support.errors import CorruptDataError, Defect
-from recordsmith.writing.packing import PackOptions, assign_shards
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import assign_shards
 
 
 def _noise(format_: str, seed: int = 0, **options: Any) -> bytes:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores import LocalStore
-from recordsmith.writing.building import ShardResult
+from recordsmith.stores.local.store import LocalStore
+from recordsmith.writing import ShardResult
 
 from ..killed_jobs import killed_before
 from ..places import contents

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.dataset.selection import share_counts
+from recordsmith.dataset import share_counts
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.stores import as_folder
 from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.writing.packing import PackOptions, ShardAssignment, assign_shards
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import ShardAssignment, assign_shards
 
 from ..raising import raises
 

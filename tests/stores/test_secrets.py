@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores.location import remote
+from recordsmith.stores import remote
 from recordsmith.stores.remote.object_store import ObjectStore
 from recordsmith.support.errors import RecordsmithError
 

@@ -5,16 +5,23 @@ Also reads and writes schema files.
 
 from recordsmith.support.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "class_rules": (
-            "ClassCounts are_drawn_for_viewing find_imbalance find_missing_classes is_one_hot"
-        ),
+        "comparing.difference": "diff",
         "inspection": "Inspection inspect",
-        "normalisation_file": "Normalisation normalisation",
-        "rules": "FeatureRule",
-        "schema_file": "SchemaFile schema",
-        "shard_summaries": "ShardSummary",
+        "linting.lint": "lint lint_listing",
+        "linting.lint_report": "LintExample LintReport",
+        "linting.sample_images": "boxes_of image_in",
+        "normalisation_file": "NORMALISATION_NAME Normalisation is_current normalisation",
+        "schema_file": "schema",
+        "shard_summaries": "PAYLOADS",
+        "statistics.class_counts": "LabelCounter",
+        "statistics.sampling": "Hashes ValueSample hash_positions",
+        "statistics.stats_report": "stats",
+        "verification.image_check": "check_example_images",
+        "verification.manifest_check": "check_labels",
+        "verification.verify": "verify",
+        "verification.verify_report": "VerifyReport",
     },
 )

@@ -162,7 +162,7 @@ def _remote_options(given: Mapping[str, str | None]) -> Iterator[None]:
     """
     values = {name: value for name, value in given.items() if value is not None}
     if "store_options" in values:
-        from recordsmith.stores.remote.store_options import parse_store_options
+        from recordsmith.stores import parse_store_options
 
         parse_store_options(values["store_options"])
     if "cache_bytes" in values:

@@ -40,7 +40,7 @@ from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, em
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.where import Where
+    from recordsmith.dataset.where.expression import Where
 
 _FEW_PLACES = 1 << 10
 

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.selected_records import Decoder
+from recordsmith.dataset import Dataset, Decoder
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.format.example import Features
 from recordsmith.support.lazy import LazyTable

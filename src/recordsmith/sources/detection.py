@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
+from recordsmith.dataset import RECORD_SUFFIXES, has_split_word
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_TABLES, FileTree, TreeSource
 from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, refusal

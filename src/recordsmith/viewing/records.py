@@ -21,19 +21,20 @@ from msgspec.structs import replace
 from recordsmith.dataset import (
     Dataset,
     Faults,
+    Paths,
     SelectedRecords,
     Shard,
     View,
+    dataset_of,
     joined_shards,
+    kept_values,
+    open_around_defects,
+    reading_threads,
     records_of,
 )
-from recordsmith.dataset.column_file import kept_values
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.opening import dataset_of, open_around_defects
-from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey
 from recordsmith.format.wire import RecordBlock
-from recordsmith.image.decoding.memory import reserve_memory
+from recordsmith.image import reserve_memory
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     DataError,

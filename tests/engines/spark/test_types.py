@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 import recordsmith as rs  # noqa: E402 - needs pyspark
-from recordsmith.spark import RecordsmithSource  # noqa: E402 - needs pyspark
+from recordsmith.spark.source import RecordsmithSource  # noqa: E402 - needs pyspark
 
 MOMENT_UTC = dt.datetime(2024, 2, 29, 12, 30, 1, tzinfo=dt.timezone.utc)
 MOMENT = MOMENT_UTC.replace(tzinfo=None)

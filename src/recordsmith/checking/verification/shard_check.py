@@ -15,7 +15,7 @@ from typing import Any
 
 from recordsmith.checking.verification.payload_check import PayloadCheck, PayloadSummary
 from recordsmith.checking.verification.verify_report import ShardFindings
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import Shard
 from recordsmith.format.wire import (
     HEAD_BYTES,
     check_frames,

@@ -7,11 +7,9 @@ import re
 from itertools import islice
 from typing import NamedTuple
 
-from recordsmith.checking import Inspection, inspect
-from recordsmith.checking.shard_summaries import PAYLOADS
+from recordsmith.checking import PAYLOADS, Inspection, inspect
+from recordsmith.dataset import Paths, is_split_slice, locate
 from recordsmith.dataset import open as open_dataset
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.names import is_split_slice
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key
 from recordsmith.image import ImageHeader, find_image_header

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from string import Template
 from typing import Literal, get_args
 
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Paths
 from recordsmith.exporting.readers.description import (
     Description,
     Field,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import import_pyarrow
 from recordsmith.sources.archives.memory_limit import MIN_LIMIT_BYTES, MemoryLimit
 from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role

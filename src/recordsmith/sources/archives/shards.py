@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, Shard, background_notices, carried_class_names
-from recordsmith.dataset.locate import Located, locate_whole
-from recordsmith.dataset.names import split_word
-from recordsmith.dataset.shard_sequence import OpenShards
+from recordsmith.dataset import (
+    ClassNames,
+    Located,
+    OpenShards,
+    Shard,
+    background_notices,
+    carried_class_names,
+    locate_whole,
+    split_word,
+)
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource

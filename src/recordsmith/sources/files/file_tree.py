@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from recordsmith.dataset.names import INTERNAL_NAMES
+from recordsmith.dataset import INTERNAL_NAMES
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file

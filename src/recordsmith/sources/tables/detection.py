@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.locate import detect_foreign_folder
-from recordsmith.dataset.names import has_split_word, is_split_name
+from recordsmith.dataset import detect_foreign_folder, has_split_word, is_split_name
 from recordsmith.format.wire.compression import GZIP_MAGIC
 from recordsmith.image import find_image_header
 from recordsmith.sources.files.account import Reason

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.arrow import ArrowStream
+from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader

@@ -14,26 +14,24 @@ from functools import partial
 from typing import Any
 
 from recordsmith.dataset import (
+    DONE_SUFFIX,
+    INTERNAL_FOLDER,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
+    PARTIAL_SUFFIX,
+    SIDE_SUFFIXES,
     BegunNote,
+    ClassNames,
     Manifest,
     begun_location,
     is_shard_name,
+    keep_for_copy,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
     read_begun_note,
     read_manifest,
-)
-from recordsmith.dataset.column_file import keep_for_copy
-from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.names import (
-    DONE_SUFFIX,
-    INTERNAL_FOLDER,
-    PARTIAL_SUFFIX,
-    SIDE_SUFFIXES,
     split_of_part,
 )
 from recordsmith.format.example import Schema

@@ -18,16 +18,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_begun_note
-from recordsmith.dataset.column_file import ColumnsOrigin, ColumnSurvey, column_pieces
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
-from recordsmith.dataset.names import (
+from recordsmith.dataset import (
     DONE_SUFFIX,
     INTERNAL_FOLDER,
+    NOT_AS_EXPECTED,
     PARTIAL_SUFFIX,
     SIDE_SUFFIXES,
+    ColumnsOrigin,
+    ColumnSurvey,
+    Manifest,
+    ShardEntry,
+    ShardWriter,
+    column_pieces,
+    count_in_json,
+    integer_in_json,
+    read_begun_note,
+    version_of,
 )
-from recordsmith.dataset.shard_index import version_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.wire import Compression, crc32c
 from recordsmith.stores import Location, read_note, write_atomically

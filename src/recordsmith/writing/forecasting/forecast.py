@@ -12,9 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.sources import Source, check_source
-from recordsmith.sources.numbered import collect
-from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
+from recordsmith.sources import SamplesAhead, SampleToRead, Source, check_source, collect
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import MAX_PROBLEMS, SourceError
 from recordsmith.support.number_options import whole_number

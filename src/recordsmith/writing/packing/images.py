@@ -31,13 +31,13 @@ from recordsmith.format.example.keys import (
     WIDTH,
 )
 from recordsmith.image import (
+    SIGNATURE,
     ImageOptions,
     check_chunks,
     find_format,
     read_jpeg_info,
     starts_like_image,
 )
-from recordsmith.image.formats.png import SIGNATURE
 from recordsmith.sources import Note
 from recordsmith.support.errors import DataError, SourceError, option
 
@@ -63,7 +63,7 @@ AREAS_SCALED = "images had the areas of their objects scaled with them"
 
 def is_requested(change: str) -> bool:
     """Whether image options request a change; others may be unexpected."""
-    from recordsmith.image.storing.store import REQUESTED
+    from recordsmith.image import REQUESTED
 
     return change in REQUESTED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
 
@@ -127,7 +127,7 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         keys: the features that hold images. Other features are decoded if their first bytes are
             those of an image.
     """
-    from recordsmith.checking.verification.image_check import check_example_images  # loads more
+    from recordsmith.checking import check_example_images
 
     message = decode_payload(payload)
     parts: list[Mapping[str, Any]]

@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_manifest
-from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_labels, read_manifest
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
-from recordsmith.sources import Content, Listing, Note, Sample, SampleReader, Source, ignore_note
-from recordsmith.sources.classes import Classes
-from recordsmith.sources.problems import join_problems
+from recordsmith.sources import (
+    Classes,
+    Content,
+    Listing,
+    Note,
+    Sample,
+    SampleReader,
+    Source,
+    ignore_note,
+    join_problems,
+)
 from recordsmith.stores import PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, Problems, SourceError, option
 from recordsmith.writing.packing.pack_options import PackOptions

@@ -11,26 +11,33 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
-from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    INTERNAL_FOLDER,
+    NOT_AS_EXPECTED,
+    Manifest,
+    ShardCounts,
+    describe_fault,
+)
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Listing, SampleReader, Source, source_of
-from recordsmith.sources.left_behind import check_left_behind
-from recordsmith.sources.problems import join_names
+from recordsmith.sources import (
+    Listing,
+    SampleReader,
+    Source,
+    check_left_behind,
+    join_names,
+    source_of,
+)
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, RecordsmithError, option, with_options
 from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardResult,
     check_folder,
     check_task_folder,
-    check_written,
     claimed_folder,
     clean_up,
     clean_up_after_kill,
@@ -39,6 +46,7 @@ from recordsmith.writing.building import (
     make_manifest,
     publish_dataset,
 )
+from recordsmith.writing.building.shards import ShardResult, check_written
 from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_result
 from recordsmith.writing.packing.pack_report import PackReport, add_results, report_existing

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset import DEFAULT_TEMPLATE, ShardCounts
 from recordsmith.format.example import (
     Kind,
     SequenceExample,

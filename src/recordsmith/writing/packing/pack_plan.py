@@ -16,16 +16,21 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, line_in_json
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.dataset.shard_counts import ShardPlan
+from recordsmith.dataset import (
+    NOT_AS_EXPECTED,
+    ShardPlan,
+    class_names_in_json,
+    describe_fault,
+    json_of,
+    line_in_json,
+)
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import missing_error
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import ShardResult, done_location
+from recordsmith.writing.building.shards import ShardResult, done_location
 from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.pack_task import PackTask, TaskSample, check_shard_file
 from recordsmith.writing.packing.shard_assignment import ShardAssignment

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.dataset import Manifest
-from recordsmith.sources.problems import join_names
+from recordsmith.sources import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import note_text
-from recordsmith.writing.building import Occurrences, ShardResult, add_notes
+from recordsmith.writing.building.shards import Occurrences, ShardResult, add_notes
 from recordsmith.writing.packing.pack_plan import PackJob
 
 _CLASSES = 20

@@ -15,16 +15,14 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import is_shard_name
-from recordsmith.dataset.documents import line_in_json
-from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
-from recordsmith.sources import Sample, SampleReader, open_reader
-from recordsmith.sources.numbered import collect
+from recordsmith.dataset import ShardPlan, is_shard_name, is_valid_file_name, line_in_json
+from recordsmith.sources import Sample, SampleReader, collect, open_reader
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.support.tasks import VERSION, version_error
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import ShardResult, claim
+from recordsmith.writing.building.claims import claim
+from recordsmith.writing.building.shards import ShardResult
 from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.shard_assignment import ShardAssignment
 from recordsmith.writing.packing.writing import ShardPacker

@@ -19,16 +19,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.documents import is_line
-from recordsmith.dataset.selection import check_shares
-from recordsmith.dataset.shard_counts import (
+from recordsmith.dataset import (
     ShardPlan,
     check_shard_options,
+    check_shares,
+    is_line,
     is_valid_file_name,
     plan_shards,
 )
-from recordsmith.sources import Listing
-from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
+from recordsmith.sources import Coding, Listing, Names, RowNames, SampleTable, collect
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, SourceError
 from recordsmith.writing.packing.division import divide

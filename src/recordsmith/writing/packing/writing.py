@@ -16,22 +16,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.dataset import ShardWriter
-from recordsmith.dataset.column_file import ColumnSurvey
-from recordsmith.dataset.shard_counts import ShardPlan
+from recordsmith.dataset import ColumnSurvey, ShardPlan, ShardWriter
 from recordsmith.format.example import SchemaSurvey, keys
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.flaws import Flaw
-from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources import (
+    EncodedRows,
+    Flaw,
+    Sample,
+    SampleReader,
+    SamplesAhead,
+    SampleTable,
+    SampleToRead,
+)
 from recordsmith.stores import Location
 from recordsmith.support.ahead import map_ahead
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import (
+from recordsmith.writing.building.shards import (
     Occurrences,
     ShardResult,
     add_notes,

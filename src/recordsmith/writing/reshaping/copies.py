@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset import Manifest, ShardWriter
-from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
+from recordsmith.dataset import Manifest, ShardPlan, ShardWriter, is_valid_file_name
 from recordsmith.format.example import SchemaSurvey
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location, as_folder
@@ -22,10 +21,10 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import (
+from recordsmith.writing.building.claims import claim
+from recordsmith.writing.building.shards import (
     ShardResult,
     check_written,
-    claim,
     complete_shard,
     survey_written,
 )

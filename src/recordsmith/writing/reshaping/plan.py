@@ -15,23 +15,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
-from recordsmith.dataset.selection import (
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
     Draw,
+    ShardCounts,
+    ShardPlan,
+    Where,
+    check_shard_options,
     check_shares,
     draws_of_splits,
     exact_share,
-    share_counts,
-)
-from recordsmith.dataset.shard_counts import (
-    ShardCounts,
-    ShardPlan,
-    check_shard_options,
     is_valid_file_name,
     plan_shards,
     shard_files_by_split,
+    share_counts,
 )
-from recordsmith.dataset.where import Where
 from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.shard_counts import ShardCounts
-from recordsmith.dataset.where import parse_where
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest, Paths, ShardCounts, parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import (
@@ -27,19 +24,18 @@ from recordsmith.support.errors import (
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardResult,
     check_folder,
     claimed_folder,
     clean_up_after_kill,
-    completed_files,
     existing_dataset,
     locked_folder,
     make_manifest,
-    note_files,
     publish_dataset,
 )
+from recordsmith.writing.building.shards import ShardResult, completed_files
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
 from recordsmith.writing.reshaping.inputs import (
