@@ -25,7 +25,6 @@ from recordsmith.sources.formats import FORMATS, options_of
 from recordsmith.sources.layouts import (
     Confidence,
     LayoutCandidate,
-    ReadingRequest,
     choose,
     marked,
     not_accepted,
@@ -100,8 +99,8 @@ class Detection:
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        request = ReadingRequest(self.given_format, self.given)
-        return choose(self.path, self.readings, request, self._find_datasets)
+        given = self.given_format, self.given
+        return choose(self.path, self.readings, *given, self._find_datasets)
 
     def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
         is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
