@@ -35,7 +35,7 @@ def _import_ours(*names: str) -> Any:
     import numpy as np  # noqa: F401
 
     import recordsmith as rs
-    import recordsmith.stores.remote
+    import recordsmith.stores.network
 
     for name in names:
         getattr(rs, name)

@@ -36,7 +36,7 @@ _HOMES = {
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "
         "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
-    "stores.location": "remote",
+    "stores": "remote",
     "support.errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError "
         "MissingExtraError NotAnExampleError OptionError RecordsmithError SourceError"

@@ -76,7 +76,7 @@ from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
 from recordsmith.sources import detect as detect
-from recordsmith.stores.location import remote as remote
+from recordsmith.stores import remote as remote
 from recordsmith.support.errors import CorruptDataError as CorruptDataError
 from recordsmith.support.errors import DataError as DataError
 from recordsmith.support.errors import Defect as Defect

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.exporting.readers.programs import READERS
+from recordsmith.exporting.readers import READERS
 
 
 def test_tables(run, packed: Path) -> None:

@@ -60,7 +60,7 @@ class Fuzz:
             with rs.ShardWriter(path) as writer:
                 for row in range(3):
                     writer.write_example({"id": row, "text": "x", "score": 0.5})
-            entries.append(ShardEntry(path.name, 3, writer.size_bytes, writer.crc32c))
+            entries.append(writer.entry)
         schema = rs.open(folder).schema
         manifest = Manifest(
             {"train": tuple(entries[:1]), "test": tuple(entries[1:])},
@@ -78,7 +78,7 @@ class Fuzz:
         ]
         (folder / ".recordsmith").mkdir(exist_ok=True)
         result = ShardResult(
-            "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
+            ShardEntry("s", 3, 9, 1), Schema("none", 0), 9, {1: "why"}, {"n": Occurrences(1, ["p"])}
         )
         save_result(as_folder(folder), None, replace(result, fingerprint="plan"))
         self.note = done_location(folder, "s").read_bytes()

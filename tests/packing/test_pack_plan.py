@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 import recordsmith as rs
@@ -102,7 +103,8 @@ def test_tasks_that_read_more_when_repeated(flowers: Path, tmp_path: Path) -> No
 def test_results_of_another_plan_are_refused(flowers: Path, tmp_path: Path) -> None:
     plans = [rs.plan(rs.ImageFolder(flowers), tmp_path / f"{seed}", seed=seed) for seed in (1, 2)]
     results = [[*map(rs.run, plan.tasks())] for plan in plans]
-    other = dataclasses.replace(results[0][0], crc32c=5)
+    entry = msgspec.structs.replace(results[0][0].entry, crc32c=5)
+    other = dataclasses.replace(results[0][0], entry=entry)
     strange = {**results[0][0].to_json(), "records": "many"}
     for wrong in (results[1], [*results[0], other], [strange], [{}]):
         with raises(rs.OptionError, option="results"):

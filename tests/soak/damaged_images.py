@@ -35,8 +35,8 @@ from recordsmith.image import (
     decode_exact,
     decode_pixels,
     draw_flower,
+    read_image_header,
 )
-from recordsmith.image.decoding.pixels import read_image_header
 from recordsmith.jpeg import is_progressive
 from recordsmith.support.errors import CorruptDataError
 

@@ -14,8 +14,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location, read_settings
-from recordsmith.stores.remote import object_store
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.network import object_store
+from recordsmith.stores.network.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises

@@ -21,7 +21,7 @@ from recordsmith.stores import (
 )
 from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.location import STORES
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.network.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..places import new_folder

@@ -20,7 +20,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Sample, SamplesAhead
 from recordsmith.stores import Location
-from recordsmith.stores.remote import object_store
+from recordsmith.stores.network import object_store
 from recordsmith.support.threads import Stopped, stoppable_pool, wait_for
 from recordsmith.support.work import WorkerPool
 

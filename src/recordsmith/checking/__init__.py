@@ -19,9 +19,9 @@ __getattr__, __dir__, __all__ = lazy_names(
         "statistics.class_counts": "LabelCounter",
         "statistics.sampling": "Hashes ValueSample hash_positions",
         "statistics.stats_report": "stats",
+        "verification.dataset_check": "verify",
         "verification.image_check": "check_example_images",
         "verification.manifest_check": "check_labels",
-        "verification.verify": "verify",
         "verification.verify_report": "VerifyReport",
     },
 )

@@ -18,9 +18,9 @@ from recordsmith.checking.statistics.sampling import Hashes as Hashes
 from recordsmith.checking.statistics.sampling import ValueSample as ValueSample
 from recordsmith.checking.statistics.sampling import hash_positions as hash_positions
 from recordsmith.checking.statistics.stats_report import stats as stats
+from recordsmith.checking.verification.dataset_check import verify as verify
 from recordsmith.checking.verification.image_check import (
     check_example_images as check_example_images,
 )
 from recordsmith.checking.verification.manifest_check import check_labels as check_labels
-from recordsmith.checking.verification.verify import verify as verify
 from recordsmith.checking.verification.verify_report import VerifyReport as VerifyReport

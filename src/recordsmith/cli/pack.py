@@ -177,7 +177,7 @@ def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: 
             {
                 "file": result.file,
                 "records": result.record_count,
-                "size_bytes": result.size_bytes,
+                "size_bytes": result.entry.size_bytes,
                 "is_new": not result.was_reused,
                 "skipped": list(result.skipped.values()),
                 "skipped_count": skipped[result.file],
@@ -189,7 +189,7 @@ def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: 
     for result in results:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}"
+            f"{console.size(result.entry.size_bytes)}"
             + (", already complete" if result.was_reused else "")
         )
         _print_skipped(list(result.skipped.values()), skipped[result.file])

@@ -187,7 +187,7 @@ def export(
     path: _OnePath,
     out: str,
     options: Annotated[
-        dict[str, Any], OptionsOf("export", formats="exporting.export:formats_with")
+        dict[str, Any], OptionsOf("export", formats="exporting.export_dataset:formats_with")
     ],
     *,
     split: Split = None,

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "arrow.arrays": "ArrowDecoder",
-        "arrow.columns": ("ArrowColumns as_stored feature_kinds is_list kind_of_type plain"),
+        "arrow.columns": "ArrowColumns as_stored feature_kinds is_list kind_of_type plain",
         "arrow.library": "ArrowStream import_pyarrow",
         "arrow.restoring": "schema_as_text",
         "arrow.schema": "arrow_schema columns_of",
@@ -53,8 +53,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "contents_of feature_document json_value key_text kind_of section_documents to_document"
         ),
         "selected_records": (
-            "Decoder LocatedBlock RecordLocation SelectedRecords joined_shards "
-            "records_of_part shard_parts"
+            "LocatedBlock RecordLocation SelectedRecords joined_shards records_of_part shard_parts"
         ),
         "selection": (
             "Draw Positions check_shares draws_of_splits exact_share integer_positions share_counts"
@@ -66,7 +65,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "is_valid_file_name plan_shards shard_bounds shard_counts shard_files_by_split"
         ),
         "shard_sequence": (
-            "Faults OpenShards ShardGroup ShardSequence gather payload_sizes read_bytes "
+            "Faults OpenShards ShardGroup ShardSequence gather payload_sizes "
             "reading_threads scattered_blocks"
         ),
         "tfds.features": (

@@ -114,7 +114,6 @@ from recordsmith.dataset.record_document import key_text as key_text
 from recordsmith.dataset.record_document import kind_of as kind_of
 from recordsmith.dataset.record_document import section_documents as section_documents
 from recordsmith.dataset.record_document import to_document as to_document
-from recordsmith.dataset.selected_records import Decoder as Decoder
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation
 from recordsmith.dataset.selected_records import SelectedRecords as SelectedRecords
@@ -145,7 +144,6 @@ from recordsmith.dataset.shard_sequence import ShardGroup as ShardGroup
 from recordsmith.dataset.shard_sequence import ShardSequence as ShardSequence
 from recordsmith.dataset.shard_sequence import gather as gather
 from recordsmith.dataset.shard_sequence import payload_sizes as payload_sizes
-from recordsmith.dataset.shard_sequence import read_bytes as read_bytes
 from recordsmith.dataset.shard_sequence import reading_threads as reading_threads
 from recordsmith.dataset.shard_sequence import scattered_blocks as scattered_blocks
 from recordsmith.dataset.tfds.features import BOX as BOX

@@ -9,7 +9,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,15 +31,15 @@ from recordsmith.dataset.shard_sequence import (
     ShardSequence,
     gather_payloads,
     payload_sizes,
-    read_bytes,
     scattered_blocks,
 )
-from recordsmith.format.example import BytesArray
+from recordsmith.format.example import BytesArray, ColumnDecoder
 from recordsmith.format.wire import RecordBlock
-from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from recordsmith.dataset.arrow.arrays import ArrowDecoder
     from recordsmith.dataset.where.expression import Where
 
 _FEW_PLACES = 1 << 10
@@ -60,12 +60,6 @@ class RecordLocation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.number}, byte {self.offset}"
-
-
-class Decoder(Protocol):
-    """Decodes the payloads of many blocks, to columns or to Arrow."""
-
-    def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None: ...
 
 
 class LocatedBlock(msgspec.Struct, frozen=True):
@@ -113,7 +107,9 @@ class LocatedBlock(msgspec.Struct, frozen=True):
                 error.record = None if error.record is None else number
             raise
 
-    def append_to(self, decoder: Decoder, low: int = 0, high: int | None = None) -> None:
+    def append_to(
+        self, decoder: ColumnDecoder | ArrowDecoder, low: int = 0, high: int | None = None
+    ) -> None:
         """Append the rows low:high to a decoder; its errors have path and number."""
         block = self.block
         with self.located(low):
@@ -211,7 +207,6 @@ class SelectedRecords:
             places = integer_positions(positions, len(self))
         if len(places) == 1 and faults is None:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(places[0]))[2], np.uint8)
-            read_bytes.byte_count += len(payload)
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
@@ -325,7 +320,9 @@ class SelectedRecords:
 
     def used_shards(self) -> list[Shard]:
         """The shards with selected records; for a shuffled dataset, all that may have some."""
-        spread = self.selection.unordered()
+        if self._selection is None:
+            return [shard for shard in self.all_shards if shard.record_count]
+        spread = self._selection.unordered()
         run = spread.run
         positions = spread.all() if run is None else np.array([*run[:1], *run[-1:]], np.int64)
         numbers = np.unique(self._records.shard_numbers(positions)).tolist()

@@ -93,7 +93,7 @@ class Shard:
         # what is known without reading
         self.known_record_count = None if entry is None else entry.record_count
         self.known_compression = compression
-        self._known_offset: tuple[int, int] | None = None
+        self.known_offset: tuple[int, int] | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -221,12 +221,12 @@ class Shard:
         other, index = copy(self), self._index
         other.location = self.location.absolute()
         if index is not None and number < index.record_count:
-            other._known_offset = number, int(index.offsets[number])  # noqa: SLF001 - same class
+            other.known_offset = number, int(index.offsets[number])
         return other
 
     def _offset_of(self, number: int) -> int:
-        if self._known_offset is not None and self._known_offset[0] == number:
-            return self._known_offset[1]
+        if self.known_offset is not None and self.known_offset[0] == number:
+            return self.known_offset[1]
         if number > self.index.record_count:
             raise self._count_error(self.index.record_count, number)
         return int(self.index.offsets[number])

@@ -236,16 +236,12 @@ class _Head(NamedTuple):
 
     def load(self) -> ShardIndex | None:
         """Read the whole index; None if the file is damaged or cannot be read."""
-        with suppress(FileAccessError):
-            return self._load()
-        return None
-
-    def _load(self) -> ShardIndex | None:
         start = _table_start(self.record_count)
         data = self.data
         stop = start + 8 * (self.record_count + 1)
         if len(data) < stop:
-            data += self.location.read(len(data), stop)
+            with suppress(FileAccessError):
+                data += self.location.read(len(data), stop)
         if len(data) != stop:
             return None
         # a copy, as the table may begin at any multiple of 4: NumPy is slow with unaligned arrays

@@ -88,13 +88,6 @@ class ShardGroup(NamedTuple):
     opened: OpenShards
 
 
-class _ReadBytes(threading.local):
-    byte_count = 0
-
-
-read_bytes = _ReadBytes()
-"""How many bytes of records each thread has read by position."""
-
 Faults: TypeAlias = dict[int, DataError]
 """The errors of damaged records, by their index in a request."""
 
@@ -192,7 +185,6 @@ def gather(
     again, alone, before it counts as damaged: a proxy may have returned other bytes. `faults`
     receives the errors of damaged records, whose bytes are undefined; None raises the first one.
     """
-    read_bytes.byte_count += len(out)
     remote: list[tuple[ShardGroup, RemoteFrames, FrameRows]] = []
     failed: list[tuple[ShardGroup, FrameRows, int]] = []
     for group in groups:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.arrow.library import ArrowStream
+from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -111,6 +112,11 @@ class ShardWriter:
     def crc32c(self) -> int:
         """CRC-32C of the bytes written to the file so far."""
         return self._file.crc32c
+
+    @property
+    def entry(self) -> ShardEntry:
+        """The entry of the shard in a manifest, once it is sealed."""
+        return ShardEntry(self.location.name, self.record_count, self.size_bytes, self.crc32c)
 
     def write(self, payload: BytesLike) -> None:
         """Write one record."""

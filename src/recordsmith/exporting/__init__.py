@@ -10,6 +10,6 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "dataset_card": "card",
         "export_dataset": "ExportReport export",
-        "readers.programs": "reader_code",
+        "readers": "reader_code",
     },
 )

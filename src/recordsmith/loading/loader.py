@@ -21,9 +21,8 @@ from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch, RankShare
-from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
+from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
-from recordsmith.loading.planning import plan_reading
 from recordsmith.loading.session import Iteration, LoaderSession
 from recordsmith.support.errors import DataError, OptionError, option
 from recordsmith.support.explaining import explain_unknown
@@ -161,16 +160,22 @@ class Loader:
         share = RankShare(
             len(source), batch_size, rank, world_size, last_batch, worker, worker_count
         )
-        schedule = plan_reading(
-            source,
-            maker.records,
-            share,
-            shuffle=shuffle,
-            seed=seed,
-            buckets=buckets,
-            epochs=epochs,
-            normalisation=maker.normalisation,
-        )
+        order = source.order(shuffle=shuffle, seed=seed)
+        if buckets is not None:
+            from recordsmith.loading.order.buckets import BucketOrder, check_buckets
+
+            check_buckets(buckets, source.record_count)
+            order = BucketOrder(
+                order,
+                buckets,
+                step_size=share.step_size,
+                record_sizes=maker.records.record_sizes,
+                is_shuffled=shuffle is not False,
+                seed=seed,
+            )
+        chosen = {"selection": source.describe(), "normalisation": maker.normalisation or None}
+        described = {name: value for name, value in chosen.items() if value is not None}
+        schedule = Schedule(order, share, epochs, described)
         missing_rows = "skip_errors removes rows; leave it out" if skip_errors else ""
         if functions.filter is not None:
             missing_rows = "filter removes rows; select records before packing, or with a slice"

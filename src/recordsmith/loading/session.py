@@ -202,6 +202,7 @@ class Iteration:
         self._production = production
         self._pass: Pass | None = None
         self._runner: Runner[BatchResult] | None = None
+        self._watch: KeyWatch | None = None
         self._has_ended = False
         self.end: EpochProgress | None = None
 
@@ -236,21 +237,25 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._pass is None or self._runner is None:
+            maker = self._production.maker
             self._production.check_not_inside()
             self._pass = self._session.begin()
             self._runner = self._production.run(self._pass.steps, self._session.schedule.order.runs)
-            self._watch = KeyWatch(self._production.maker.watched, self._production.whole_count)
+            if maker.watched:
+                self._watch = KeyWatch(maker.watched, self._production.whole_count)
         self._pass.tally.request(asked_at)
         try:
             made = next(self._runner)
             self._production.skip(made.faults)
-            self._watch.add(made)
+            if self._watch is not None:
+                self._watch.add(made)
         except StopIteration:
             was_closed = self._has_ended  # by another thread
             self.close()
             if not was_closed:
                 self.end = self._pass.end
-                self._watch.end_epoch()
+                if self._watch is not None:
+                    self._watch.end_epoch()
             raise
         except BaseException as error:
             self.close()

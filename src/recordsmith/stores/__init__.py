@@ -22,10 +22,10 @@ __getattr__, __dir__, __all__ = lazy_names(
             "read_document read_existing read_note remote write_atomically write_document"
         ),
         "memory": "MemoryStore",
+        "network.store_options": "parse_store_options read_settings",
         "object_reader": "ObjectReader",
         "object_writer": "ObjectWriter",
         "parallel_reads": "Range",
-        "remote.store_options": "parse_store_options read_settings",
         "store": "FolderEntry ObjectInfo Store WrappedStore",
     },
 )

@@ -32,11 +32,11 @@ from recordsmith.stores.location import remote as remote
 from recordsmith.stores.location import write_atomically as write_atomically
 from recordsmith.stores.location import write_document as write_document
 from recordsmith.stores.memory import MemoryStore as MemoryStore
+from recordsmith.stores.network.store_options import parse_store_options as parse_store_options
+from recordsmith.stores.network.store_options import read_settings as read_settings
 from recordsmith.stores.object_reader import ObjectReader as ObjectReader
 from recordsmith.stores.object_writer import ObjectWriter as ObjectWriter
 from recordsmith.stores.parallel_reads import Range as Range
-from recordsmith.stores.remote.store_options import parse_store_options as parse_store_options
-from recordsmith.stores.remote.store_options import read_settings as read_settings
 from recordsmith.stores.store import FolderEntry as FolderEntry
 from recordsmith.stores.store import ObjectInfo as ObjectInfo
 from recordsmith.stores.store import Store as Store

@@ -198,9 +198,9 @@ class _Entries:
         """
         removed = {*entries, *self._earlier} & self._replaceable
         for name in removed:
-            place = (self.folder / name).identity
+            identity = (self.folder / name).identity
             for kept, shown in self._keeping.items():
-                if kept == place or kept.startswith(f"{place}/"):
+                if kept == identity or kept.startswith(f"{identity}/"):
                     raise OptionError(
                         f"{os.path.join(self.named, name)} is in the way and contains {shown}, "
                         "which is being exported",
@@ -333,8 +333,8 @@ class FolderWriter:
 
     def _remove(self, name: str) -> None:
         """Remove an entry of an earlier folder."""
-        place = self._folder / name
-        for location in [*place.list(), place]:
+        entry = self._folder / name
+        for location in [*entry.list(), entry]:
             location.delete()
 
 

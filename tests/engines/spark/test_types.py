@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.writing.building.table_writing import begin, finish, write_part
+from recordsmith.writing import finish
+from recordsmith.writing.building.table_writing import begin, write_part
 
 from ...raising import raises
 

@@ -34,7 +34,6 @@ class CsvTables(TableFiles):
 
     suffix = ".csv"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out

@@ -26,7 +26,6 @@ class ParquetTables(TableFiles):
 
     suffix = ".parquet"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
     _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

@@ -17,11 +17,11 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import Faults, read_bytes
+from recordsmith.dataset import Faults
 from recordsmith.format.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.inputs import RecordSource
+from recordsmith.loading.order.inputs import RecordSource, bytes_read
 from recordsmith.loading.order.schedule import Step
 from recordsmith.support.buffers import AllocateBytes, Int64Array
 from recordsmith.support.errors import DataError, FileAccessError
@@ -185,21 +185,21 @@ def fetch_records(
 ) -> FetchedRecords:
     """Read records, of which some may be damaged: one by one if an index cannot be built."""
     faults: Faults = {}
-    before = read_bytes.byte_count
     with suppress(DataError):
         payloads = records.read_records(positions, allocate, faults)
-        return FetchedRecords(payloads, faults, read_bytes.byte_count - before)
+        return FetchedRecords(payloads, faults, bytes_read(payloads))
     values: list[bytes] = []
-    faults = {}
+    faults, read_byte_count = {}, 0
     for row, position in enumerate(positions):
         try:
-            values.append(records.read_records(position[np.newaxis]).buffer.tobytes())
+            payloads = records.read_records(position[np.newaxis])
+            read_byte_count += bytes_read(payloads)
+            values.append(payloads.buffer.tobytes())
         except DataError as error:
             values.append(b"")
             # its traceback would keep the memory
             faults[row] = error.with_traceback(None)
-    payloads = BytesArray.from_values(values)
-    return FetchedRecords(payloads, faults, read_bytes.byte_count - before)
+    return FetchedRecords(BytesArray.from_values(values), faults, read_byte_count)
 
 
 class AheadReader:

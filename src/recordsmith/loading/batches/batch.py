@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import RecordLocation, read_bytes
+from recordsmith.dataset import RecordLocation
 from recordsmith.format.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
@@ -43,7 +43,7 @@ from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.loading.order.inputs import RecordSource
+from recordsmith.loading.order.inputs import RecordSource, bytes_read
 from recordsmith.loading.order.schedule import EpochProgress, Step
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, option
@@ -124,18 +124,9 @@ class BatchMaker:
         """Leave out the decoders, which cannot be pickled."""
         return {**vars(self), "_decoders": deque()}
 
-    def job(
-        self,
-        step: Step,
-        allocate: Allocate = empty,
-        fetched: FetchedRecords | None = None,
-    ) -> BatchJob:
-        """Return a job that makes one batch."""
-        return BatchJob(self, step, allocate, fetched)
-
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
-        job = self.job(step)
+        job = BatchJob(self, step)
         job.fill(0, job.begin())
         return job.finish()
 
@@ -165,9 +156,10 @@ class BatchJob:
         self,
         maker: BatchMaker,
         step: Step,
-        allocate: Allocate,
-        fetched: FetchedRecords | None,
+        allocate: Allocate = empty,
+        fetched: FetchedRecords | None = None,
     ) -> None:
+        """`fetched`: the records, if they were read before."""
         self._maker = maker
         self._fetched = fetched
         self._step = step
@@ -283,12 +275,11 @@ class BatchJob:
             return rows.allocate("", (byte_count,), np.uint8)
 
         if fetched is None and not maker.may_skip:
-            before = read_bytes.byte_count
             try:
                 payloads = maker.records.read_records(rows.positions, allocate)
             except DataError as error:
                 raise _with_skip_remedy(error) from error.__cause__
-            self._cost.read_byte_count = read_bytes.byte_count - before
+            self._cost.read_byte_count = bytes_read(payloads)
             return payloads, None
         fetched = fetched or fetch_records(maker.records, rows.positions, allocate)
         payloads, faults, self._cost.read_byte_count, _ = fetched

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedRecords, Runs
-from recordsmith.loading.batches.batch import BatchMaker, BatchResult
+from recordsmith.loading.batches.batch import BatchJob, BatchMaker, BatchResult
 from recordsmith.loading.batches.job_runner import Job, Runner, run_jobs
 from recordsmith.loading.batches.user_functions import is_calling
 from recordsmith.loading.memory import RecycledMemory
@@ -55,7 +55,7 @@ class Production(msgspec.Struct, frozen=True):
     ) -> Iterator[Job[BatchResult]]:
         memory = RecycledMemory(self.prefetch + 2)  # as many batches as a loop has at once
         for step, records in fetched:
-            yield self.maker.job(step, memory.empty, records)
+            yield BatchJob(self.maker, step, memory.empty, records)
 
     def skip(self, faults: Iterable[tuple[object, DataError]]) -> None:
         """Count damaged records as skipped; raise the error of the first that is one too many."""

@@ -28,7 +28,7 @@ from recordsmith.format.example import (
 from recordsmith.image import decode_image
 from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.inputs import in_order
+from recordsmith.loading.order.inputs import MadePayloads, in_order
 from recordsmith.loading.record_cache import RecordCache
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
@@ -76,10 +76,14 @@ class WindowTable:
 
 
 class _Group(NamedTuple):
-    """Episodes that are decoded together: which they are, and their payloads if they are kept."""
+    """Episodes that are decoded together: which they are, and their payloads if they are kept.
+
+    byte_count: how many bytes they have.
+    """
 
     rows: list[int]
     payloads: list[npt.NDArray[np.uint8]]
+    byte_count: int
 
 
 class WindowReader:
@@ -147,7 +151,9 @@ class WindowReader:
         firsts = self._table.shape.first_steps(numbers)
         used, of_window = np.unique(episodes, return_inverse=True)
         pieces: list[tuple[Int64Array, BytesArray]] = []
+        read_byte_count = 0
         for group in self._groups(used):
+            read_byte_count += 0 if group.payloads else group.byte_count
             group_of = np.full(len(used), -1, np.int64)
             group_of[group.rows] = np.arange(len(group.rows))
             members = np.flatnonzero(group_of[of_window] >= 0)
@@ -161,26 +167,28 @@ class WindowReader:
                     if row in own_faults:
                         faults[member] = own_faults[row]
             pieces.append((members[rows], windows))
-        return in_order(pieces, len(positions), allocate)
+        return MadePayloads(in_order(pieces, len(positions), allocate), read_byte_count)
 
     def _groups(self, episodes: Int64Array) -> Iterator[_Group]:
         """Yield episodes that are decoded together: those that are kept, then the others."""
         sizes = self._records.record_sizes(episodes).tolist()
         kept = list(map(self._cache.get, episodes.tolist(), sizes))
         for is_kept in (True, False):
-            group, byte_count = _Group([], []), 0
+            rows: list[int] = []
+            payloads: list[npt.NDArray[np.uint8]] = []
+            byte_count = 0
             for row, payload in enumerate(kept):
                 if (payload is not None) is not is_kept:
                     continue
                 if byte_count and byte_count + sizes[row] > _DECODED_AT_ONCE:
-                    yield group
-                    group, byte_count = _Group([], []), 0
-                group.rows.append(row)
+                    yield _Group(rows, payloads, byte_count)
+                    rows, payloads, byte_count = [], [], 0
+                rows.append(row)
                 if payload is not None:
-                    group.payloads.append(payload)
+                    payloads.append(payload)
                 byte_count += sizes[row]
-            if group.rows:
-                yield group
+            if rows:
+                yield _Group(rows, payloads, byte_count)
 
     # -- episodes ----------------------------------------------------------------------------------
 

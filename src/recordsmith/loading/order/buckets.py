@@ -51,6 +51,18 @@ class BucketBySize:
             object.__setattr__(self, "by", _sizes(self.by))
 
 
+def check_buckets(buckets: object, record_count: int) -> None:
+    """Raise OptionError unless it is a BucketBySize, with a size for each record if it has any."""
+    if not isinstance(buckets, BucketBySize):
+        raise OptionError(option="buckets", value=buckets, expected="a BucketBySize")
+    if buckets.by is not None and len(np.asarray(buckets.by)) != record_count:
+        raise OptionError(
+            f"{option('by')} has {len(np.asarray(buckets.by))} sizes",
+            option="by",
+            expected=f"one for each of the {record_count} records",
+        )
+
+
 class BucketOrder(PositionOrder):
     """The positions of another order, grouped by size."""
 

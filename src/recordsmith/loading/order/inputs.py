@@ -23,8 +23,23 @@ from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, 
 from recordsmith.support.errors import DataError, OptionError
 
 
+class MadePayloads(BytesArray):
+    """Payloads that are made of others, for which other bytes were read."""
+
+    __slots__ = ("read_byte_count",)
+
+    def __init__(self, payloads: BytesArray, read_byte_count: int) -> None:
+        super().__init__(payloads.buffer, payloads.offsets)
+        self.read_byte_count = read_byte_count
+
+
+def bytes_read(payloads: BytesArray) -> int:
+    """Return how many bytes were read for payloads of a RecordSource."""
+    return payloads.read_byte_count if isinstance(payloads, MadePayloads) else len(payloads.buffer)
+
+
 class RecordSource(Protocol):
-    """Records by position."""
+    """Records by position, perhaps made of others: their payloads are `MadePayloads` then."""
 
     def read_records(
         self,

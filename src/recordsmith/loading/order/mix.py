@@ -27,7 +27,14 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
 from recordsmith.format.example.payload import encode_key
-from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
+from recordsmith.loading.order.inputs import (
+    LoaderInput,
+    MadePayloads,
+    RecordSource,
+    as_input,
+    bytes_read,
+    in_order,
+)
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
@@ -254,7 +261,8 @@ class _RenamedRecords:
         faults: Faults | None = None,
     ) -> BytesArray:
         """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
-        return _renamed(self._source.read_records(positions, empty_bytes, faults), self._names)
+        payloads = self._source.read_records(positions, empty_bytes, faults)
+        return MadePayloads(_renamed(payloads, self._names), bytes_read(payloads))
 
 
 def _renamed(payloads: BytesArray, names: Mapping[str, str]) -> BytesArray:
@@ -308,7 +316,8 @@ class MixedRecords:
             pieces.append((members, source.read_records(own, empty_bytes, own_faults)))
             if faults is not None and own_faults:
                 faults |= {int(members[row]): error for row, error in own_faults.items()}
-        return in_order(pieces, len(positions), allocate)
+        read_byte_count = sum(bytes_read(payloads) for _, payloads in pieces)
+        return MadePayloads(in_order(pieces, len(positions), allocate), read_byte_count)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
         """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""

@@ -21,7 +21,12 @@ from recordsmith.format.example import (
     FeatureSpec,
     Schema,
 )
-from recordsmith.loading.order.inputs import LoaderInput, check_random_access
+from recordsmith.loading.order.inputs import (
+    LoaderInput,
+    MadePayloads,
+    bytes_read,
+    check_random_access,
+)
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.preview import Preview
@@ -173,7 +178,7 @@ class Packed(LoaderInput):
         """Return the payloads of some rows; the first damaged document is raised."""
         rows, documents, starts, stops = self._layout.pieces(positions)
         documents, members = np.unique(documents, return_inverse=True)
-        values, begins = self._read_documents(documents, members, starts, stops)
+        values, begins, read = self._read_documents(documents, members, starts, stops)
         # padding is one more piece of each row, of document 0
         counts = np.bincount(rows, minlength=len(positions))
         row_ends = np.cumsum(counts)
@@ -195,7 +200,7 @@ class Packed(LoaderInput):
         data, offsets = encoder.encode(0, len(positions))
         payloads = allocate(len(data))
         payloads[:] = data
-        return BytesArray(payloads, offsets)
+        return MadePayloads(BytesArray(payloads, offsets), read)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
         """Return how many bytes of documents are read for each row: int64, (count,)."""
@@ -226,8 +231,9 @@ class Packed(LoaderInput):
 
     def _read_documents(
         self, documents: Int64Array, members: Int64Array, starts: Int64Array, stops: Int64Array
-    ) -> tuple[Int64Array, Int64Array]:
-        """Return the tokens of documents end to end, and where token 0 of each would be.
+    ) -> tuple[Int64Array, Int64Array, int]:
+        """Return the tokens of documents end to end, where token 0 of each would be, and how many
+        bytes were read.
 
         Args:
             documents: int64, (documents,).
@@ -255,7 +261,8 @@ class Packed(LoaderInput):
             values.append(tokens[low:high])
             begins[row] = end - low
             end += len(values[-1])
-        return np.concatenate(values) if long_rows else values[0], begins
+        tokens = np.concatenate(values) if long_rows else values[0]
+        return tokens, begins, bytes_read(payloads)
 
     def _decode(self, documents: Int64Array, payloads: BytesArray, rows: Int64Array) -> Int64Array:
         """Return the tokens of some rows of documents end to end, each with its eos."""

@@ -439,12 +439,12 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
     """Delete objects of a folder that was listed just now."""
 
     def remove(entry: FolderEntry) -> None:
-        place = folder / entry.name
-        store = place.store
+        location = folder / entry.name
+        store = location.store
         if isinstance(store, ClaimedStore) and entry.version:
-            store.delete_version(place.key, entry.version)
+            store.delete_version(location.key, entry.version)
         else:
-            place.delete()
+            location.delete()
 
     for_each(entries, remove, folder)
 
@@ -553,7 +553,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
             if done_location(folder, file).name in names
             for name in (
                 f"{file}{DONE_SUFFIX}",
-                *(f"{each}{PARTIAL_SUFFIX}" for each in _with_side_files(file)),
+                *(f"{side}{PARTIAL_SUFFIX}" for side in _with_side_files(file)),
             )
         }
         left = [

@@ -19,6 +19,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -239,7 +240,7 @@ class PartWriter:
         return part_name(job.split, number, self._attempt, len(self._results), job.compression)
 
     def _end_shard(self, writer: ShardWriter) -> None:
-        result = ShardResult.from_writer(writer, survey_written(writer), self._bytes_in)
+        result = ShardResult(writer.entry, survey_written(writer).packed(), self._bytes_in)
         self._writer, self._bytes_in = None, 0
         self._shard.close()
         self._results.append(result)
@@ -408,9 +409,13 @@ def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
     files = [result.file for result in results]
     if can_rename:
         files = shard_files_by_split({split: len(files)}, job.compression)[split]
+    renamed = (
+        replace(result, entry=msgspec.structs.replace(result.entry, file=file))
+        for result, file in zip(results, files, strict=True)
+    )
     manifest = make_manifest(
         (split,),
-        [(split, replace(result, file=file)) for result, file in zip(results, files, strict=True)],
+        [(split, result) for result in renamed],
         job.compression,
         None,
         {"source": {"kind": job.source}, "fingerprint": token},

@@ -34,7 +34,7 @@ from recordsmith.writing.packing.division import divide
 from recordsmith.writing.packing.pack_options import PackOptions
 
 _NAMES_AT_ONCE = 1024
-_PLACES = ("folder", "file", "files")
+_LOCATION_KEYS = ("folder", "file", "files")
 
 _Hasher: TypeAlias = Callable[[str | bytes | memoryview], int]
 
@@ -107,7 +107,7 @@ def assign_shards(
     )
     content = {
         "compression": compression,
-        "source": {name: value for name, value in source.items() if name not in _PLACES},
+        "source": {name: value for name, value in source.items() if name not in _LOCATION_KEYS},
         **options.options_of_records(),
     }
     numbers = {shard.file: orders[shard.split][shard.start : shard.stop] for shard in shards}

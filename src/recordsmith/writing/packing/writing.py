@@ -126,13 +126,13 @@ class ShardPacker:
                 label_count += encoded.label_count
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
-        return ShardResult.from_writer(
-            writer,
-            schema,
+        return ShardResult(
+            writer.entry,
+            schema.packed(),
             bytes_in,
-            skipped=_first(skipped),
-            notes=notes,
-            label_count=label_count if self._has_objects else None,
+            _first(skipped),
+            notes,
+            label_count if self._has_objects else None,
         )
 
     def _copy(self, shard: ShardPlan, writer: ShardWriter, source: EncodedRows) -> ShardResult:
@@ -162,7 +162,7 @@ class ShardPacker:
             writer.columns = columns
         else:
             schema = survey_written(writer, self._kept)
-        return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
+        return ShardResult(writer.entry, schema.packed(), bytes_in, skipped)
 
     def _encoded(self, shard: ShardPlan) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""

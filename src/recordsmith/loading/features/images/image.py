@@ -243,7 +243,7 @@ class Image(ImageFeature):
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
         image = replace(self, size=size)
-        image._keep("stored_size", size)  # noqa: SLF001 - its own
+        object.__setattr__(image, "stored_size", size)
         return image
 
     def normaliser(self) -> Normaliser:

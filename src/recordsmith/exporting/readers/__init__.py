@@ -1,1 +1,0 @@
-"""Generates programs that read a dataset in TensorFlow or DALI."""
