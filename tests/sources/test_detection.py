@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +256,30 @@ def test_every_format_has_a_source(tmp_path: Path) -> None:
     for name, known in FORMATS.items():
         made = rs.detect(tmp_path, name)
         assert type(made.source) is known
+
+
+@pytest.mark.parametrize(
+    ("files", "families"),
+    [
+        ("cat/1.jpg dog/1.jpg", "class_folders pairs"),
+        ("cat/1.jpg dog/1.jpg notes.md", "archives boxes class_folders pairs tables"),
+    ],
+)
+def test_a_folder_decides_which_modules_are_imported(
+    tmp_path: Path, files: str, families: str
+) -> None:
+    """One with other files than images asks all families, but no format without its suffix."""
+    code = (
+        "import sys, recordsmith as rs\n"
+        "assert rs.detect(sys.argv[1]).source.list_samples().samples\n"
+        "names = [name.split('.')[2:] for name in sys.modules if 'recordsmith.sources.' in name]\n"
+        "print(*{name[0] for name in names if name[1:] in (['detection'], ['layout'])})\n"
+        "assert not [name for name in names if name[:2] == ['boxes', 'formats']], names\n"
+        "assert ['archives', 'lerobot'] not in names\n"
+    )
+    command = [sys.executable, "-c", code, str(_make(tmp_path, files))]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert sorted(run.stdout.split()) == families.split()
 
 
 def test_json_is_plain(tmp_path: Path) -> None:
