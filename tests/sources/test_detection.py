@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.formats import FORMATS
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS, SourceOptions
 from recordsmith.stores import as_folder
 
 from ..places import new_place
@@ -280,6 +282,15 @@ def test_a_folder_decides_which_modules_are_imported(
     command = [sys.executable, "-c", code, str(_make(tmp_path, files))]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     assert sorted(run.stdout.split()) == families.split()
+
+
+def test_the_table_has_the_options_of_each_source() -> None:
+    for name, known in FORMATS.items():
+        parameters = inspect.signature(known).parameters
+        accepted = {*parameters, *(BoxOptions.__annotations__ if "options" in parameters else ())}
+        if name in BOX_SUFFIXES and not known.box_format.has_outlines:
+            accepted.discard("object_masks")
+        assert OPTIONS[name] == accepted & SourceOptions.__annotations__.keys()
 
 
 def test_json_is_plain(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from recordsmith.sources.files.account import Reason
-from recordsmith.sources.formats import FORMATS, accepts, formats_with, options_of
+from recordsmith.sources.formats import FORMATS, OPTIONS, accepts, formats_with
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import OptionError, SourceError, option
@@ -165,7 +165,7 @@ def _typed(
         return LayoutCandidate(chosen, what, Confidence.ANNOTATED, options, noun="samples")
     first = candidates[0]
     for name, value in options.items():
-        if name not in options_of(first.format):
+        if name not in OPTIONS[first.format]:
             raise not_accepted(name, value, first.format, first.describe())
     return choose_strongest(root, candidates, ())
 

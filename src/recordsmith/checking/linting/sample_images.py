@@ -17,7 +17,7 @@ from recordsmith.format.example.keys import (
     is_mask_key,
 )
 from recordsmith.image import Box, find_image_header, starts_like_image
-from recordsmith.sources import Content, Sample, TableReader, has_image_name, image_features
+from recordsmith.sources import Content, Sample, has_image_name, image_features
 from recordsmith.stores import Location
 from recordsmith.support.errors import DataError, RecordsmithError
 
@@ -50,6 +50,8 @@ def place_of(reader: object, sample: Sample) -> tuple[str, str]:
     if "fault" in reference:
         path = str(reference["fault"].get("path") or sample.name)
         return path.removeprefix(f"{getattr(reader, 'root', None)}/"), ""
+    from recordsmith.sources import TableReader
+
     row = reader.place_of(sample) if isinstance(reader, TableReader) else ""
     image = reference.get("image") if row else sample.name
     return (image, row) if image else (row, "")
