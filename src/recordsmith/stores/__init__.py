@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "cache.folder": "CacheReport inspect_cache",
+        "cache.store": "CachedStore",
         "checks": (
             "busy_error check_key check_range check_version folder_error missing_error "
             "no_lock_notice"

@@ -1,5 +1,6 @@
 from recordsmith.stores.cache.folder import CacheReport as CacheReport
 from recordsmith.stores.cache.folder import inspect_cache as inspect_cache
+from recordsmith.stores.cache.store import CachedStore as CachedStore
 from recordsmith.stores.checks import busy_error as busy_error
 from recordsmith.stores.checks import check_key as check_key
 from recordsmith.stores.checks import check_range as check_range
