@@ -244,7 +244,6 @@ def _choose_notation(
 
 
 def _corners(box: Corners, notation: Notation) -> Corners:
-    """The corners of a box."""
     if notation == "xyxy":
         return box
     left, top, width, height = box
