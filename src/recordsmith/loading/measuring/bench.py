@@ -12,7 +12,9 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.format.example import Schema
 from recordsmith.format.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind
-from recordsmith.loading import Image, Loader, LoaderStats
+from recordsmith.loading.features.images.image import Image
+from recordsmith.loading.loader import Loader
+from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.features import Feature
 from recordsmith.loading.measuring.bench_report import BenchReport
 from recordsmith.support.errors import OptionError, option

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.loading import LoaderStats
+from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.support.errors import DataError
 from recordsmith.support.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
 from recordsmith.support.serialization import fields_to_json
