@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.sources import Listing, Sample
+from recordsmith.sources import Listing, Sample, collect
 from recordsmith.sources.class_folders.image_folder import ImageReader
-from recordsmith.sources.numbered import collect
 from recordsmith.stores import as_folder
 
 SAMPLES_OF_A_SHARD = 1000

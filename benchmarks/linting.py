@@ -20,7 +20,7 @@ import numpy as np
 import recordsmith as rs
 from clock import cpu_seconds
 from drawing import Painter
-from recordsmith.checking.linting import lint_listing
+from recordsmith.checking import lint_listing
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, Shapes, find_similar
 from recordsmith.sources import Listing, Source
 from recordsmith.support.work import WorkerPool

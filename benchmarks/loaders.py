@@ -174,7 +174,7 @@ def tensorflow_adapter(folder: Path) -> Epochs:
 
 
 def adapted_dataset(folder: Path) -> Any:
-    from recordsmith.tensorflow import batches
+    from recordsmith.tensorflow.stream import batches
 
     return batches(image_loader(folder))
 
@@ -308,7 +308,7 @@ def torch_adapter(
     """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
     from torch.utils.data import DataLoader
 
-    from recordsmith.torch import batches
+    from recordsmith.torch.stream import batches
 
     loader = image_loader(folder, packed, 1 if workers else WORKERS, map_examples)
     stream = DataLoader(

@@ -23,7 +23,7 @@ _BLOCKS = (32, 16)
 
 
 def _location(options: dict[str, Any], **more: Any) -> Any:
-    from recordsmith.stores.location import remote
+    from recordsmith.stores import remote
 
     if "://" not in options["place"]:
         return options["place"]
@@ -35,7 +35,7 @@ def _import_ours(*names: str) -> Any:
     import numpy as np  # noqa: F401
 
     import recordsmith as rs
-    import recordsmith.stores.remote
+    import recordsmith.stores.network
 
     for name in names:
         getattr(rs, name)

@@ -67,18 +67,19 @@ class Steps:
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.dataset import ShardWriter
-    from recordsmith.sources.samples import ignore_note
-    from recordsmith.writing.building import survey_written
-    from recordsmith.writing.packing import Recipe, assign_shards
+    from recordsmith.sources import ignore_note
+    from recordsmith.writing.building.shards import survey_written
+    from recordsmith.writing.packing.pack_options import PackOptions
+    from recordsmith.writing.packing.shard_assignment import assign_shards
 
     steps = Steps()
-    recipe = Recipe(shards=1)
+    options = PackOptions(shards=1)
     with steps.step("listing"):
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
-        plan = assign_shards(listing, recipe, source.describe())
-    encoder = recipe.encoder(listing)
-    numbers = plan.shards[0].samples
+        plan = assign_shards(listing, options, source.describe())
+    encoder = options.encoder(listing.reader)
+    numbers = plan.numbers(plan.shards[0]).tolist()
     with ShardWriter(out) as writer:
         for start in range(0, len(numbers), _AT_ONCE):
             with steps.step("samples of the listing"):

@@ -79,7 +79,7 @@ def order(record_count: int, class_count: int) -> tuple[float, float, float]:
     """Return seconds to make an order, nanoseconds a place, and growth of memory in MB."""
     from recordsmith.loading.order import weighted
     from recordsmith.loading.order.exact_draws import exact_shares
-    from recordsmith.stores.local.scratch import scratch_array
+    from recordsmith.stores import scratch_array
     from recordsmith.support.buffers import offsets_from_lengths
 
     rng = np.random.default_rng(0)
@@ -130,14 +130,14 @@ def table(folder: Path) -> Any:  # noqa: ARG001
 
 def pack_and_open(folder: Path, source: Any, by: str, rounds: int) -> list[float]:
     """Return CPU seconds to pack without and with column files, and of each first Weighted."""
-    from recordsmith.writing.packing.recipe import Recipe
+    from recordsmith.writing.packing.pack_options import PackOptions
 
-    recipe: Any = Recipe
-    kept = recipe.kept_columns
+    options: Any = PackOptions
+    kept = options.kept_columns
     times: list[list[float]] = []
     for number in range(2 * rounds + 2):  # the first pair warms up
         is_kept = bool(number % 2)
-        recipe.kept_columns = kept if is_kept else lambda _: []
+        options.kept_columns = kept if is_kept else lambda _: []
         out = folder / f"out-{number}"
         begun = time.process_time()
         rs.pack(source, out, threads=1, numbers_of=[by])
@@ -145,7 +145,7 @@ def pack_and_open(folder: Path, source: Any, by: str, rounds: int) -> list[float
         rs.Weighted(rs.open(out), by=by)
         times.append([packed - begun, time.process_time() - packed])
         shutil.rmtree(out)
-    recipe.kept_columns = kept
+    options.kept_columns = kept
     without, having = np.median(times[2::2], axis=0), np.median(times[3::2], axis=0)
     return [without[0], having[0], without[1], having[1]]
 

@@ -17,9 +17,9 @@ from recordsmith.stores import (
     PlaceLike,
     as_folder,
     as_location,
+    remote,
     write_folder,
 )
-from recordsmith.stores.location import remote
 
 from .servers.servers import shared_servers
 from .stores.delayed import DelayedStore

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.engines import Processes, processes
+from recordsmith.engines import processes
+from recordsmith.engines.processes import Processes
 from recordsmith.stores import Location
 from recordsmith.support.errors import RecordsmithError
 from recordsmith.support.tasks import Outcome, Task

@@ -29,7 +29,7 @@ from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.format.example.keys import BOX, MASK
 from recordsmith.format.wire import Repair
 from recordsmith.image import encode_mask
-from recordsmith.loading import LoaderStats
+from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.support.errors import MissingExtraError
 
 from .reading import read_sample

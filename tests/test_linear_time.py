@@ -151,7 +151,7 @@ def spaces_in_a_voc_list(folder: Path) -> None:
 
 @case
 def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
-    from recordsmith.jpeg.header import SCAN, START, all_segments
+    from recordsmith.jpeg import SCAN, START, all_segments
 
     head = START + bytes([0xFF, SCAN, 0, 2])
     segments, end = all_segments(head + b"\xff" * 1_000_000 + b"\0\xff\xd9")
@@ -195,7 +195,7 @@ def hidden_files_next_to_others(_: Path) -> None:
 
 @case
 def classes_that_are_unknown(_: Path) -> None:
-    from recordsmith.sources.classes import Classes
+    from recordsmith.sources import Classes
 
     classes = Classes({f"class number {number}": number for number in range(5_000)}, "the data")
     for number in range(50_000):

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import BegunNote
+from recordsmith.dataset import BegunNote, ShardEntry
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.format.wire import crc32c, encode_record
 from recordsmith.format.wire.kernel import masked_crc32c
 from recordsmith.stores import EXPORT_NOTE, as_folder
-from recordsmith.writing.building import Occurrences, ShardResult, done_location, save_result
+from recordsmith.writing import ShardResult
+from recordsmith.writing.building.shards import Occurrences, done_location, save_result
 
 REPOSITORY = Path(__file__).parent.parent
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -32,7 +33,7 @@ SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PACKAGE = Path(rs.__file__).parent
 
 LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
-LAYERS = ("stores", "wire", "example", "image", "dataset", "building", "examining")
+LAYERS = ("stores", "format", "jpeg", "image", "dataset", "writing/building", "checking")
 
 
 def index_paths(shard: Path) -> list[Path]:
@@ -197,6 +198,7 @@ def test_versions_of_files_match_the_code() -> None:
 def test_every_limit_of_the_code_is_on_the_page() -> None:
     documented = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
     for layer in LAYERS:
+        assert (PACKAGE / layer / "__init__.py").exists()
         for path in (PACKAGE / layer).rglob("*.py"):
             for statement in ast.parse(path.read_text("utf-8")).body:
                 if not isinstance(statement, ast.Assign):
@@ -272,7 +274,7 @@ def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     save_result(
         as_folder(tmp_path),
         None,
-        ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
+        ShardResult(ShardEntry("s", 1, 2, 3), schema, 4, {5: "why"}, {"n": Occurrences(1)}),
     )
     note = json.loads(done_location(tmp_path, "s").read_bytes())
     keys |= set(note) | set(note["notes"]["n"])

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import read_begun_note, read_label_map, read_manifest
-from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset import read_begun_note, read_label_map, read_labels, read_manifest
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.sources.boxes.annotation import AnnotationFile
 from recordsmith.sources.boxes.formats.voc import parse

@@ -24,7 +24,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "dataset.frames": ("names a type", {"mmap.mmap"}),
     "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
     "exporting.formats.array_record": ("the library writes to paths", {"open", "os.remove"}),
-    "exporting.readers.programs": ("finds what the generated program finds", {"glob.glob"}),
+    "exporting.readers": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),

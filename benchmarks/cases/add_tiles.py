@@ -53,7 +53,7 @@ def _add_tiles(inputs: Inputs, threads: int) -> Task:
 
 
 def _unverified(inputs: Inputs) -> Task:
-    from recordsmith.jpeg.tiling import with_interval
+    from recordsmith.jpeg import with_interval
 
     def convert(data: bytes) -> bytes:
         return with_interval(data, 4)[1]

@@ -38,7 +38,7 @@ def _task(inputs: Inputs, transforms: Callable[[], list[Any]]) -> Task:
 def _batches(inputs: Inputs) -> Task:
     import apache_beam as beam
 
-    from recordsmith.beam import ReadBatches
+    from recordsmith.beam.reading import ReadBatches
 
     def label_sum(batch: Any) -> int:
         import pyarrow.compute as pc
@@ -52,7 +52,7 @@ def _batches(inputs: Inputs) -> Task:
 def _examples(inputs: Inputs) -> Task:
     import apache_beam as beam
 
-    from recordsmith.beam import ReadExamples
+    from recordsmith.beam.reading import ReadExamples
 
     path = str(inputs.path(_INPUT))
     return _task(

@@ -26,9 +26,7 @@ def _compare(inputs: Inputs, sampling: str) -> Task:
     import tensorflow as tf
     from PIL import Image
 
-    from recordsmith.image.decoding.parts import Window, decode_part
-    from recordsmith.image.decoding.pixels import decode_pixels
-    from recordsmith.image.decoding.probe import read_image_header
+    from recordsmith.image import Window, decode_part, decode_pixels, read_image_header
 
     def by_tensorflow(data: bytes, whole: Any, window: crop_loaders.Window) -> Any:
         part = tf.io.decode_and_crop_jpeg(data, window, channels=3).numpy()

@@ -46,7 +46,7 @@ def _digest(batch: Any) -> list[float]:
 def _recordsmith(_: Inputs, layout: Layout) -> Task:
     import numpy as np
 
-    from recordsmith.image.geometry.normalising import Normaliser
+    from recordsmith.image import Normaliser
 
     images, write = _images(), Normaliser(np.float32, layout, MEAN, STD).write
     shape = (COUNT, 3, SIDE, SIDE) if layout == "CHW" else images.shape

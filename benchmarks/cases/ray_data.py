@@ -44,7 +44,7 @@ def _task(read: Callable[[Any], Any], records: int) -> Task:
 
 def _recordsmith(name: str, times: int) -> Callable[[Inputs], Task]:
     def prepare(inputs: Inputs) -> Task:
-        from recordsmith.ray import read
+        from recordsmith.ray.reading import read
 
         path = str(inputs.path(name))
         return _task(lambda _: read(path), times * inputs.small_count)

@@ -24,7 +24,7 @@ from playwright.sync_api import sync_playwright
 import recordsmith as rs
 from recordsmith.cli.demo import demo
 from recordsmith.dataset import LABELS_NAME, labels_to_bytes
-from recordsmith.image.drawing.flowers import SPECIES, draw_flower
+from recordsmith.image import SPECIES, draw_flower
 
 OUT = Path(__file__).parent.parent / "how-to"
 _MOST_BYTES = 150_000

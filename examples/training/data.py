@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
-from recordsmith.image.drawing.flowers import SPECIES
+from recordsmith.image import SPECIES
 
 NAMES = tuple(sorted(SPECIES))
 SIDE = 96  # height and width in pixels

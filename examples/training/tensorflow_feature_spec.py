@@ -15,7 +15,7 @@ from data import NAMES, options, packed_flowers
 from tensorflow.keras import layers
 
 import recordsmith as rs
-from recordsmith.tensorflow import feature_spec
+from recordsmith.tensorflow.parsing import feature_spec
 
 BATCH_SIZE = 20
 

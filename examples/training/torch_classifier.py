@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
 import recordsmith as rs
-from recordsmith.torch import batches
+from recordsmith.torch.stream import batches
 
 MEAN, STD = (0.45, 0.45, 0.35), (0.25, 0.25, 0.25)
 

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 from torch_classifier import MEAN, STD, make_model
 
 import recordsmith as rs
-from recordsmith.torch import batches, this_rank
+from recordsmith.torch.stream import batches, this_rank
 
 
 def summed(*numbers: float) -> list[float]:

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
 import recordsmith as rs
-from recordsmith.torch import batches
+from recordsmith.torch.stream import batches
 
 STRIDE = 8
 CENTRES = (torch.arange(SIDE // STRIDE) + 0.5) * STRIDE / SIDE  # of cells, as fractions

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from torch_segmentation import SmallUNet
 
 import recordsmith as rs
-from recordsmith.torch import batches
+from recordsmith.torch.stream import batches
 
 PATCH, TILE, OVERLAP = 64, 128, 32
 CLASS_COUNT = 1 + len(NAMES)  # 0 is the meadow

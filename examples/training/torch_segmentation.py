@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, interpolate
 from torch.utils.data import DataLoader
 
 import recordsmith as rs
-from recordsmith.torch import batches
+from recordsmith.torch.stream import batches
 
 
 def block(inputs: int, outputs: int) -> nn.Module:

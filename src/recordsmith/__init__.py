@@ -17,42 +17,32 @@ __version__ = "0.1.0"
 
 # `__init__.pyi` has the same names for type checkers
 _HOMES = {
+    "checking": "diff inspect lint normalisation schema stats verify",
     "dataset": "Dataset ShardWriter index open",
-    "viewing.drawing.batch": "draw_batch",
-    "viewing.drawing.report_page": "save_html",
-    "viewing.drawing.sheet": "sheet",
-    "support.errors": (
-        "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
-        "NotAnExampleError OptionError RecordsmithError SourceError"
-    ),
-    "checking": "inspect normalisation schema",
-    "checking.diff": "diff",
-    "checking.stats": "stats",
-    "checking.verification": "verify",
+    "exporting": "card export reader_code",
     "format.example": (
-        "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
-        "decode_example decode_sequence_example encode_example encode_sequence_example"
+        "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample "
+        "classify decode_example decode_sequence_example encode_example "
+        "encode_sequence_example"
     ),
-    "exporting": "card export",
-    "writing.forecasting": "forecast",
-    "image": "ImageOptions tile_image untile",
-    "checking.linting": "lint",
-    "loading": (
-        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
-        "Mask Mix Mixup Normalise Packed Padded Patches Position Present Ragged RandomErasing Raw "
-        "Scalar Tensor Text Weighted"
-    ),
-    "loading.measuring": "bench",
-    "writing.packing": "PackPlan finish pack plan run",
-    "exporting.readers": "reader_code",
-    "writing.reshaping": "Edits append edit reshard salvage",
-    "sources": (
-        "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
-        "LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
-    ),
-    "stores.location": "remote",
-    "viewing": "view",
     "format.wire": "read_records",
+    "image": "ImageOptions tile_image untile",
+    "loading": (
+        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples "
+        "Image Loader Mask Mix Mixup Normalise Packed Padded Patches Position Present "
+        "Ragged RandomErasing Raw Scalar Tensor Text Weighted bench"
+    ),
+    "sources": (
+        "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "
+        "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+    ),
+    "stores": "remote",
+    "support.errors": (
+        "CorruptDataError DataError Defect FileAccessError FunctionError "
+        "MissingExtraError NotAnExampleError OptionError RecordsmithError SourceError"
+    ),
+    "viewing": "draw_batch save_html sheet view",
+    "writing": "Edits PackPlan append edit finish forecast pack plan reshard run salvage",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("engines",)

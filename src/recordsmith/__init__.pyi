@@ -1,20 +1,20 @@
 # The names of `recordsmith` for type checkers; at run time they are imported on first use.
 # ruff: noqa: A004 - `open` is named as users say it
 from recordsmith import engines as engines
+from recordsmith.checking import diff as diff
 from recordsmith.checking import inspect as inspect
+from recordsmith.checking import lint as lint
 from recordsmith.checking import normalisation as normalisation
 from recordsmith.checking import schema as schema
-from recordsmith.checking.diff import diff as diff
-from recordsmith.checking.linting import lint as lint
-from recordsmith.checking.stats import stats as stats
-from recordsmith.checking.verification import verify as verify
+from recordsmith.checking import stats as stats
+from recordsmith.checking import verify as verify
 from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
 from recordsmith.dataset import index as index
 from recordsmith.dataset import open as open
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
-from recordsmith.exporting.readers import reader_code as reader_code
+from recordsmith.exporting import reader_code as reader_code
 from recordsmith.format.example import BytesArray as BytesArray
 from recordsmith.format.example import FeatureSchema as FeatureSchema
 from recordsmith.format.example import FeatureSpec as FeatureSpec
@@ -56,7 +56,7 @@ from recordsmith.loading import Scalar as Scalar
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted
-from recordsmith.loading.measuring import bench as bench
+from recordsmith.loading import bench as bench
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
@@ -76,7 +76,7 @@ from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
 from recordsmith.sources import detect as detect
-from recordsmith.stores.location import remote as remote
+from recordsmith.stores import remote as remote
 from recordsmith.support.errors import CorruptDataError as CorruptDataError
 from recordsmith.support.errors import DataError as DataError
 from recordsmith.support.errors import Defect as Defect
@@ -87,20 +87,20 @@ from recordsmith.support.errors import NotAnExampleError as NotAnExampleError
 from recordsmith.support.errors import OptionError as OptionError
 from recordsmith.support.errors import RecordsmithError as RecordsmithError
 from recordsmith.support.errors import SourceError as SourceError
+from recordsmith.viewing import draw_batch as draw_batch
+from recordsmith.viewing import save_html as save_html
+from recordsmith.viewing import sheet as sheet
 from recordsmith.viewing import view as view
-from recordsmith.viewing.drawing.batch import draw_batch as draw_batch
-from recordsmith.viewing.drawing.report_page import save_html as save_html
-from recordsmith.viewing.drawing.sheet import sheet as sheet
-from recordsmith.writing.forecasting import forecast as forecast
-from recordsmith.writing.packing import PackPlan as PackPlan
-from recordsmith.writing.packing import finish as finish
-from recordsmith.writing.packing import pack as pack
-from recordsmith.writing.packing import plan as plan
-from recordsmith.writing.packing import run as run
-from recordsmith.writing.reshaping import Edits as Edits
-from recordsmith.writing.reshaping import append as append
-from recordsmith.writing.reshaping import edit as edit
-from recordsmith.writing.reshaping import reshard as reshard
-from recordsmith.writing.reshaping import salvage as salvage
+from recordsmith.writing import Edits as Edits
+from recordsmith.writing import PackPlan as PackPlan
+from recordsmith.writing import append as append
+from recordsmith.writing import edit as edit
+from recordsmith.writing import finish as finish
+from recordsmith.writing import forecast as forecast
+from recordsmith.writing import pack as pack
+from recordsmith.writing import plan as plan
+from recordsmith.writing import reshard as reshard
+from recordsmith.writing import run as run
+from recordsmith.writing import salvage as salvage
 
 __version__: str

@@ -15,10 +15,7 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset
 from recordsmith.format.example import BytesArray, RaggedArray
-from recordsmith.loading import Examples, Loader
-from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
-from recordsmith.loading.batches.user_functions import Maps
-from recordsmith.loading.features.declaration import Features
+from recordsmith.loading import Examples, Features, Loader, Maps, RaggedParts, Rank, check_loader
 from recordsmith.support.errors import OptionError, needs_extra, option
 from recordsmith.support.number_options import is_same
 

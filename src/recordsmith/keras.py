@@ -12,9 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.loading import Loader
-from recordsmith.loading.adapters import check_loader
-from recordsmith.loading.session import Iteration
+from recordsmith.loading import Iteration, Loader, check_loader
 from recordsmith.support.errors import OptionError, needs_extra, option
 from recordsmith.support.words import suggest_names
 

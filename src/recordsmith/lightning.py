@@ -16,7 +16,7 @@ with needs_extra("lightning"):
     from lightning.pytorch import LightningDataModule
     from torch.utils.data import DataLoader
 
-    from recordsmith.torch import batches
+    from recordsmith.torch.stream import batches
 
 __all__ = ["DataModule"]
 

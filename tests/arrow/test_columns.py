@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.dataset.arrow import ArrowColumns, ArrowDecoder
+from recordsmith.dataset import ArrowColumns, ArrowDecoder
 from recordsmith.format.example import SchemaSurvey, decode_example, encode_columns
 from recordsmith.support.errors import OptionError
 

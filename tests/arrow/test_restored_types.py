@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset.arrow.restoring import schema_as_text
+from recordsmith.dataset import schema_as_text
 
 from ..raising import raises
 

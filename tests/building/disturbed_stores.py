@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo
+from recordsmith.stores import Location, MemoryStore, ObjectInfo
+from recordsmith.stores.object_writer import Data
 from recordsmith.support.tasks import Outcome, Task
-from recordsmith.writing.building import ShardResult
+from recordsmith.writing import ShardResult
 from recordsmith.writing.packing import pack_task
 
 from ..places import contents

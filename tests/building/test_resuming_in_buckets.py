@@ -11,7 +11,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.network.object_store import ObjectStore
 from recordsmith.support.errors import FileAccessError
 
 from ..servers.s3 import S3

@@ -17,8 +17,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError, SourceError
+from recordsmith.writing import abandon_table, begin_table, finish_table, write_table_part
 from recordsmith.writing.building import publishing
-from recordsmith.writing.building.table_writing import abandon, begin, finish, write_part
 
 from ..killed_jobs import killed_before
 from ..places import contents, visible
@@ -61,9 +61,9 @@ def wire(document: Any) -> Any:
 
 
 def write(place: Location, parts: Mapping[int, Any], **options: Any) -> rs.Dataset:
-    job = wire(begin(place, **options))
-    results = [wire(write_part(job, number, batches)) for number, batches in parts.items()]
-    finish(job, results)
+    job = wire(begin_table(place, **options))
+    results = [wire(write_table_part(job, number, batches)) for number, batches in parts.items()]
+    finish_table(job, results)
     return rs.open(place)
 
 
@@ -144,13 +144,13 @@ def test_null_in_lists_of_unknown_type(
 
 
 def test_rejected_columns(place: Location) -> None:
-    job = begin(place)
+    job = begin_table(place)
     bad = pa.table({"a": [{"x": 1}], "b": [[[1]]], "c": [1]})
     with raises(OptionError, option="columns") as caught:
-        write_part(job, 0, [table(0, 5), bad])
+        write_table_part(job, 0, [table(0, 5), bad])
     assert "'a'" in str(caught.value)
     assert "'b'" in str(caught.value)
-    abandon(job)
+    abandon_table(job)
     assert not contents(place)
 
 
@@ -160,34 +160,34 @@ def test_failed_part(place: Location) -> None:
         yield table(20, 40)
         raise RuntimeError
 
-    job = begin(place, shard_size_bytes=100)
+    job = begin_table(place, shard_size_bytes=100)
     before = contents(place)
     with pytest.raises(RuntimeError):
-        write_part(job, 0, batches())
+        write_table_part(job, 0, batches())
     assert contents(place) == before
-    again = write_part(job, 0, [table(0, 60)])
-    finish(job, [again])
+    again = write_table_part(job, 0, [table(0, 60)])
+    finish_table(job, [again])
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
 
 
 def test_attempts_that_do_not_count_are_removed(place: Location) -> None:
-    job = begin(place)
-    attempts = [write_part(job, 0, [table(0, 60)]) for _ in range(3)]
-    finish(job, attempts[1:2])
+    job = begin_table(place)
+    attempts = [write_table_part(job, 0, [table(0, 60)]) for _ in range(3)]
+    finish_table(job, attempts[1:2])
     assert len(contents(place)) == 3
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
     with pytest.raises(FileAccessError):
-        write_part(job, 0, [table(0, 60)])
-    abandon(job)
+        write_table_part(job, 0, [table(0, 60)])
+    abandon_table(job)
     assert len(contents(place)) == 3
 
 
 def test_the_result_decides_which_attempt_counts(place: Location) -> None:
     """Also if attempts have different records, as functions of users may make them."""
-    job = begin(place)
-    first, second = (write_part(job, 0, [table(at, at + 20)]) for at in (0, 30))
+    job = begin_table(place)
+    first, second = (write_table_part(job, 0, [table(at, at + 20)]) for at in (0, 30))
     assert first.shards != second.shards
-    finish(job, [first])
+    finish_table(job, [first])
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS[:20]]
     assert rs.verify(place).is_good
 
@@ -200,13 +200,13 @@ def test_begin_may_be_repeated(place: Location, overwrite: bool) -> None:
     results: list[Any] = []
     job: Any = None
     for start in (0, 30):
-        jobs = [begin(place, overwrite, token="5" * 32) for _ in range(2)]
+        jobs = [begin_table(place, overwrite, token="5" * 32) for _ in range(2)]
         assert {job.token for job in jobs} == {"5" * 32}
         job = job or jobs[0]
-        results.append(write_part(job, start, [table(start, start + 30)]))
-    finish(job, results)
+        results.append(write_table_part(job, start, [table(start, start + 30)]))
+    finish_table(job, results)
     before = contents(place)
-    begin(place, overwrite, token="5" * 32)
+    begin_table(place, overwrite, token="5" * 32)
     assert contents(place) == before
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
     assert rs.verify(place).is_good
@@ -214,30 +214,30 @@ def test_begin_may_be_repeated(place: Location, overwrite: bool) -> None:
 
 @pytest.mark.parametrize("is_finished", [True, False])
 def test_attempt_that_ends_too_late(place: Location, is_finished: bool) -> None:
-    job = begin(place)
-    result = write_part(job, 0, [table(0, 60)])
+    job = begin_table(place)
+    result = write_table_part(job, 0, [table(0, 60)])
 
     def slow() -> Any:
         yield table(0, 30)
         if is_finished:
-            finish(job, [result])
+            finish_table(job, [result])
         else:
-            abandon(job)
+            abandon_table(job)
 
     with pytest.raises(FileAccessError):
-        write_part(job, 0, slow())
+        write_table_part(job, 0, slow())
     assert len(contents(place)) == (3 if is_finished else 0)
     if is_finished:
         assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
 
 
 def test_not_a_dataset_before_the_end(place: Location) -> None:
-    job = begin(place)
-    write_part(job, 0, [table(0, 60)])
+    job = begin_table(place)
+    write_table_part(job, 0, [table(0, 60)])
     with pytest.raises(rs.RecordsmithError):
         rs.open(place)
-    abandon(job)
-    abandon(job)
+    abandon_table(job)
+    abandon_table(job)
     assert not contents(place)
 
 
@@ -252,7 +252,7 @@ def test_existing_dataset(place: Location) -> None:
     write(place, {number: [table(number, number + 9)] for number in range(3)})
     before = contents(place)
     with raises(OptionError, option="out"):
-        begin(place)
+        begin_table(place)
     assert contents(place) == before
     dataset = write(place, {0: [table(0, 60)]}, overwrite=True)
     assert decoded(dataset) == [stored(row) for row in ROWS]
@@ -261,41 +261,44 @@ def test_existing_dataset(place: Location) -> None:
 
 def test_overwriting_an_abandoned_job(place: Location) -> None:
     """Another job takes the folder over, and the first one cannot publish."""
-    job = begin(place)
-    result = write_part(job, 0, [table(0, 30)])
+    job = begin_table(place)
+    result = write_table_part(job, 0, [table(0, 30)])
     dataset = write(place, {0: [table(0, 60)]}, overwrite=True)
     with pytest.raises((FileAccessError, OptionError)):
-        finish(job, [result])
+        finish_table(job, [result])
     with pytest.raises(FileAccessError):
-        write_part(job, 1, [table(0, 30)])
+        write_table_part(job, 1, [table(0, 30)])
     assert decoded(dataset) == [stored(row) for row in ROWS]
     assert len(contents(place)) == 3
 
 
 def test_refused_results(place: Location) -> None:
-    job, other = begin(place), begin(Location(place.store, f"{place.key}/other".lstrip("/")))
-    first = write_part(job, 0, [table(0, 30)])
+    job, other = (
+        begin_table(place),
+        begin_table(Location(place.store, f"{place.key}/other".lstrip("/"))),
+    )
+    first = write_table_part(job, 0, [table(0, 30)])
     with raises(OptionError, option="results", value=0):
-        finish(job, [first, first])
+        finish_table(job, [first, first])
     with raises(OptionError, option="results", value=0):
-        finish(replace(job, token=other.token), [first])
+        finish_table(replace(job, token=other.token), [first])
     with raises(OptionError, option="results"):
-        finish(job, [{"token": job.token, "number": 0}])  # type: ignore[list-item]
-    finish(job, [first])
+        finish_table(job, [{"token": job.token, "number": 0}])  # type: ignore[list-item]
+    finish_table(job, [first])
     assert len(rs.open(place)) == 30
 
 
 def test_missing_shard(tmp_path: Path) -> None:
     """As on a machine that does not share the folder of the workers."""
-    job = begin(tmp_path / "out")
-    result = write_part(job, 0, [table(0, 30)])
+    job = begin_table(tmp_path / "out")
+    result = write_table_part(job, 0, [table(0, 30)])
     for file in (tmp_path / "out" / ".recordsmith").glob("train-*"):
         file.unlink()
     with pytest.raises(SourceError):
-        finish(job, [result])
+        finish_table(job, [result])
     assert not (tmp_path / "out").exists()
     with pytest.raises(FileAccessError):
-        write_part(job, 0, [table(0, 30)])
+        write_table_part(job, 0, [table(0, 30)])
 
 
 def test_kinds_that_differ(place: Location) -> None:
@@ -310,15 +313,15 @@ def test_a_bucket_with_options(
 ) -> None:
     """Options that the user passed travel with the job; those of the environment do not."""
     url, options = bucket
-    job = wire(begin(f"{url}/out", store_options=options))
-    finish(job, [wire(write_part(job, 0, [table(0, 60)]))])
+    job = wire(begin_table(f"{url}/out", store_options=options))
+    finish_table(job, [wire(write_table_part(job, 0, [table(0, 60)]))])
     assert decoded(rs.open(f"{url}/out", store_options=options)) == [stored(row) for row in ROWS]
     monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
-    job = begin(f"{url}/other")
-    pickled = pickle.dumps([job, write_part(job, 0, [table(0, 60)])])
+    job = begin_table(f"{url}/other")
+    pickled = pickle.dumps([job, write_table_part(job, 0, [table(0, 60)])])
     assert not [value for value in options.values() if str(value).encode() in pickled]
     with raises(OptionError, option="store_options"):
-        begin("out", store_options=options)
+        begin_table("out", store_options=options)
 
 
 @pytest.mark.posix
@@ -329,24 +332,24 @@ def test_killed_at_any_change(tmp_path: Path, step: str) -> None:
     while True:
         number += 1
         out = tmp_path / str(number)
-        job = begin(out)
-        results = [write_part(job, 1, [table(30, 60)])]
+        job = begin_table(out)
+        results = [write_table_part(job, 1, [table(30, 60)])]
         if step == "part":
-            killed = killed_before(number, lambda: write_part(job, 0, [table(0, 30)]))  # noqa: B023
-            results.append(write_part(job, 0, [table(0, 30)]))
+            killed = killed_before(number, lambda: write_table_part(job, 0, [table(0, 30)]))  # noqa: B023
+            results.append(write_table_part(job, 0, [table(0, 30)]))
         else:
-            results.append(write_part(job, 0, [table(0, 30)]))
-            killed = killed_before(number, lambda: finish(job, results))  # noqa: B023
+            results.append(write_table_part(job, 0, [table(0, 30)]))
+            killed = killed_before(number, lambda: finish_table(job, results))  # noqa: B023
             if killed and not (out / "dataset.json").exists():
                 with pytest.raises(rs.RecordsmithError):
                     rs.open(out)
-        manifest = finish(job, results)
+        manifest = finish_table(job, results)
         assert manifest.record_count == 60
         assert decoded(rs.open(out)) == [stored(row) for row in ROWS]
         assert len(visible(out)) == 3
         if not killed:
             break
-        write_part(begin(out, overwrite=True), 0, [])
+        write_table_part(begin_table(out, overwrite=True), 0, [])
     assert number > 5
 
 
@@ -368,8 +371,8 @@ def test_an_interrupted_append(tmp_path: Path) -> None:
         write(as_folder(tmp_path / name), {0: [table(0, 30)]})
     stopped_after_the_manifest_was_removed(lambda: rs.append(tmp_path / "more", out))
     with raises(OptionError, option="out", match="interrupted append"):
-        begin(out)
-    abandon(begin(out, overwrite=True))
+        begin_table(out)
+    abandon_table(begin_table(out, overwrite=True))
     assert decoded(rs.open(out)) == 2 * [stored(row) for row in ROWS[:30]]
     assert not rs.append(tmp_path / "more", out).is_new
     dataset = write(as_folder(out), {0: [table(0, 60)]}, overwrite=True)
@@ -388,7 +391,7 @@ def test_an_abandoned_job_does_not_make_a_dataset_of_what_a_killed_one_has_left(
     )
     assert len(visible(out)) == 1
     for _ in range(2):
-        abandon(begin(out, overwrite=True))
+        abandon_table(begin_table(out, overwrite=True))
         with raises(CorruptDataError, defect="unfinished-dataset"):
             rs.open(out)
     dataset = write(as_folder(out), {0: [table(0, 60)]}, overwrite=True)

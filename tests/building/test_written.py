@@ -13,7 +13,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location, as_folder
-from recordsmith.writing.building import ShardResult, done_location, partial_location
+from recordsmith.writing import ShardResult
+from recordsmith.writing.building.shards import done_location, partial_location
 
 from ..places import visible
 from ..raising import raises

@@ -7,7 +7,7 @@ import pytest
 
 from recordsmith.dataset.shard_index import index_locations
 from recordsmith.stores import MemoryStore
-from recordsmith.stores.cache import CachedStore
+from recordsmith.stores.cache.store import CachedStore
 
 LIMIT = 20_000_000
 

@@ -11,7 +11,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.cli import load_command
-from recordsmith.engines import Processes
+from recordsmith.engines.processes import Processes
 
 VALUES: dict[str, tuple[str, Any]] = {
     "add": ("--add year=2024 --add 'camera=\"7D\"'", {"year": 2024, "camera": "7D"}),

@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import column_file
-from recordsmith.dataset.column_file import (
-    ColumnsOrigin,
-    ColumnSurvey,
-    ShardColumn,
-    column_pieces,
-    record_counts,
-    record_values,
-)
+from recordsmith.dataset import ColumnsOrigin, ColumnSurvey, column_file, column_pieces
+from recordsmith.dataset.column_file import ShardColumn, record_counts, record_values
 from recordsmith.format.wire import HEADER_BYTES, encode_record
 from recordsmith.stores import Location
 

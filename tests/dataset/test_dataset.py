@@ -21,7 +21,8 @@ from msgspec.structs import replace
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.format.wire import encode_record
-from recordsmith.stores import LocalStore, Location, PlaceLike, as_location
+from recordsmith.stores import Location, PlaceLike, as_location
+from recordsmith.stores.local.store import LocalStore
 
 from .. import numbered_examples as numbered
 from ..places import new_place

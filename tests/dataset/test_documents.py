@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from recordsmith.checking import SchemaFile
-from recordsmith.dataset import read_label_map, read_manifest
-from recordsmith.dataset.documents import json_of, text_of
+from recordsmith.checking.schema_file import SchemaFile
+from recordsmith.dataset import json_of, read_label_map, read_manifest, text_of
 from recordsmith.format.wire import encode_records
-from recordsmith.writing.reshaping.edits import Edits
+from recordsmith.writing import Edits
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "schema.json": SchemaFile.load,

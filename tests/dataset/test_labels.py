@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import class_names_of, label_map_to_bytes, labels_to_bytes, read_label_map
-from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset import (
+    class_names_of,
+    label_map_to_bytes,
+    labels_to_bytes,
+    read_label_map,
+    read_labels,
+)
 
 NAMES = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\r\n"), min_size=1, max_size=8

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
-from recordsmith.dataset.locate import locate
+from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, locate, shard_name
 from recordsmith.stores import Location
 from recordsmith.support.errors import CorruptDataError, Defect, MissingFileError
 

@@ -17,10 +17,10 @@ from recordsmith.dataset import (
     MANIFEST_NAME,
     Manifest,
     ShardEntry,
+    read_labels,
     read_manifest,
 )
 from recordsmith.dataset import manifest as manifest_module
-from recordsmith.dataset.labels import read_labels
 from recordsmith.format.example import FeatureSchema, Schema
 
 from .. import numbered_examples as numbered

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.dataset.names import (
+from recordsmith.dataset import (
     RECORD_SUFFIXES,
     is_shard_name,
-    looks_like_shard,
     parse_shard_name,
     shard_name,
     split_of,
 )
+from recordsmith.dataset.names import looks_like_shard
 from recordsmith.format.wire import COMPRESSIONS
 from recordsmith.support.errors import OptionError
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import parts_of
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import Shard, parts_of
 from recordsmith.support.errors import Defect
 
 from ..raising import raises

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME, records_of
-from recordsmith.dataset.manifest import BegunNote, begun_location
+from recordsmith.dataset import MANIFEST_NAME, BegunNote, begun_location, records_of
 from recordsmith.dataset.shard_index import (
     ShardIndex,
     cache_index,

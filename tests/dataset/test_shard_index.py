@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, records_of, shard_index
+from recordsmith.dataset import Shard, records_of, shard_index, version_of
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
@@ -22,7 +22,6 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     load_index,
     save_index,
-    version_of,
 )
 from recordsmith.format.wire import encode_record, encode_records
 from recordsmith.stores import as_location

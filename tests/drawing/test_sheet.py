@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.image import label_colour
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.viewing.drawing.sheet import check_fits
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.writing.building.table_writing import begin, finish, write_part
+from recordsmith.writing import finish
+from recordsmith.writing.building.table_writing import begin, write_part
 
 from ..places import contents, flip, visible
 from ..raising import raises

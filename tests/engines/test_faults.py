@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.engines import Processes
+from recordsmith.engines.processes import Processes
 from recordsmith.support.tasks import Outcome, Task
 
 from ..places import visible

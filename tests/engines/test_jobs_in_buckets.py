@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
-from recordsmith.engines import Processes
+from recordsmith.engines.processes import Processes
 from recordsmith.support.errors import ForbiddenFileError
 
 from ..places import contents, flip

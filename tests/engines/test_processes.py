@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.engines import Processes, parse_engine
-from recordsmith.engines.processes import _Running
+from recordsmith.engines import parse_engine
+from recordsmith.engines.processes import Processes, _Running
 from recordsmith.support.tasks import Outcome, Task, failed_error, run_on, run_task
 
 from ..places import contents

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking.stats import feature_blocks, record_builder
+from recordsmith.checking.statistics import feature_blocks, record_builder
 from recordsmith.checking.verification import payload_check
 from recordsmith.dataset import read_manifest
 from recordsmith.format.example import encode_example, schema

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.checking.stats.findings import Finding, group_findings
+from recordsmith.checking.statistics.findings import Finding, group_findings
 from recordsmith.cli import report_text
 from recordsmith.format.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.stores import Location
@@ -240,8 +240,8 @@ def test_distinct_numbers_are_finite(tmp_path: Path, numbers: list[float], text:
 def test_what_has_no_statistics(
     write: Any, tmp_path: Path, show: Any, reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.checking.stats.record_builder.MAX_FEATURES", 3)
-    monkeypatch.setattr("recordsmith.checking.stats.stats_report.MAX_LEFT_OUT", 9)
+    monkeypatch.setattr("recordsmith.checking.statistics.record_builder.MAX_FEATURES", 3)
+    monkeypatch.setattr("recordsmith.checking.statistics.stats_report.MAX_LEFT_OUT", 9)
     ranking = reference.delimited(1, rs.encode_example({"x": 1}))
     path = write(tmp_path / "a.tfrecord", [{f"f{key}": 1 for key in range(9)}, ranking, b"\x01?"])
     for shown in show(rs.stats(path)):

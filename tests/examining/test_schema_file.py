@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking import SchemaFile
+from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.dataset import records_of
 
 from ..raising import raises

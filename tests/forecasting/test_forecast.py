@@ -14,8 +14,8 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.image import ImageOptions
 from recordsmith.support.errors import MissingExtraError
-from recordsmith.writing.forecasting import ForecastReport
 from recordsmith.writing.forecasting.fidelity import structural_similarity
+from recordsmith.writing.forecasting.forecast_report import ForecastReport
 from recordsmith.writing.forecasting.stored_sample import SampleStorage
 
 from ..raising import raises

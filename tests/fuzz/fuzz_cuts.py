@@ -25,8 +25,7 @@ import numpy as np
 from harness import mutated
 
 from recordsmith.image.decoding.jpeg_pixels import decode_cut, decode_jpeg
-from recordsmith.jpeg.cutting import cut_jpeg
-from recordsmith.jpeg.header import read_frame
+from recordsmith.jpeg import cut_jpeg, read_frame
 
 FACTORS = ((1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4), (4, 2))
 SIDES = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 2**15, 65_500, 65_535, 65_536, 2**31 - 1)

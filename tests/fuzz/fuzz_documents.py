@@ -19,8 +19,7 @@ import numpy as np
 from harness import mutated, mutated_json
 
 import recordsmith as rs
-from recordsmith.dataset import parse_shard_name, shard_name
-from recordsmith.dataset.documents import NOT_AS_EXPECTED
+from recordsmith.dataset import NOT_AS_EXPECTED, parse_shard_name, shard_name
 from recordsmith.dataset.tfds.features import parse_features
 from recordsmith.dataset.tfds.folder import parse_info
 from recordsmith.exporting.safe_names import safe_parts

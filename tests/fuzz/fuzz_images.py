@@ -22,21 +22,25 @@ from typing import Any
 from harness import mutated
 from PIL import Image, features
 
-from recordsmith.image import probe_image
-from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import decode_image
-from recordsmith.image.decoding.probe import exif_orientation, read_image_header
+from recordsmith.image import (
+    Window,
+    decode_image,
+    decode_part,
+    exif_orientation,
+    palette_colours,
+    probe_image,
+    probe_mask,
+    read_image_header,
+)
 from recordsmith.image.formats.png import (
     GREY,
     RGB,
     chunks_before_pixels,
-    palette_colours,
     plain_png,
     read_png_header,
     transparent_colour,
 )
-from recordsmith.image.masks.mask import probe_mask
-from recordsmith.jpeg.header import all_segments, is_progressive, read_frame, read_head
+from recordsmith.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_PIXELS = 1 << 16

@@ -18,6 +18,7 @@ from harness import mutated, mutated_json
 
 import recordsmith as rs
 from recordsmith.dataset import (
+    LARGEST_LABEL,
     MANIFEST_NAME,
     BegunNote,
     Manifest,
@@ -27,18 +28,13 @@ from recordsmith.dataset import (
     labels_to_bytes,
     read_begun_note,
     read_label_map,
+    read_labels,
     read_manifest,
 )
-from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.format.example import Schema
 from recordsmith.stores import as_folder
-from recordsmith.writing.building import (
-    Occurrences,
-    ShardResult,
-    done_location,
-    load_result,
-    save_result,
-)
+from recordsmith.writing import ShardResult
+from recordsmith.writing.building.shards import Occurrences, done_location, load_result, save_result
 
 NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 
@@ -64,7 +60,7 @@ class Fuzz:
             with rs.ShardWriter(path) as writer:
                 for row in range(3):
                     writer.write_example({"id": row, "text": "x", "score": 0.5})
-            entries.append(ShardEntry(path.name, 3, writer.size_bytes, writer.crc32c))
+            entries.append(writer.entry)
         schema = rs.open(folder).schema
         manifest = Manifest(
             {"train": tuple(entries[:1]), "test": tuple(entries[1:])},
@@ -82,7 +78,7 @@ class Fuzz:
         ]
         (folder / ".recordsmith").mkdir(exist_ok=True)
         result = ShardResult(
-            "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
+            ShardEntry("s", 3, 9, 1), Schema("none", 0), 9, {1: "why"}, {"n": Occurrences(1, ["p"])}
         )
         save_result(as_folder(folder), None, replace(result, fingerprint="plan"))
         self.note = done_location(folder, "s").read_bytes()

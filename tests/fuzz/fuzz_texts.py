@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import mutated
 
-from recordsmith.checking import SchemaFile
-from recordsmith.dataset.where.expression import parse_where
+from recordsmith.checking.schema_file import SchemaFile
+from recordsmith.dataset import parse_where
 from recordsmith.support.errors import CorruptDataError, OptionError
 
 CONDITIONS = [

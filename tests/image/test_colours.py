@@ -6,12 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.colours import (
-    UnknownColours,
-    colours_to_numbers,
-    grey_colours,
-    voc_colours,
-)
+from recordsmith.image import UnknownColours, colours_to_numbers, grey_colours, voc_colours
 
 BYTE = st.integers(0, 255)
 

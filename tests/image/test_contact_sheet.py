@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
+from recordsmith.image import Tile, contact_sheet
 
 COLOURS = [(255, 0, 0), (0, 200, 0), (0, 0, 255), (255, 0, 255), (0, 220, 220), (120, 60, 0)]
 

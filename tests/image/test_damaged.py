@@ -18,10 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.checking.verification.image_check import check_example_images
-from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
-from recordsmith.image.decoding.probe import read_image_header
+from recordsmith.checking import check_example_images
+from recordsmith.image import (
+    ImageOptions,
+    decode_exact,
+    decode_pixels,
+    read_image_header,
+    store_image,
+)
 from recordsmith.image.formats.png import encode_chunk
 from recordsmith.support.errors import CorruptDataError, Defect
 

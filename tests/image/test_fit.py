@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.geometry.fit import Fit, Placement, in_frame
+from recordsmith.image import Fit, Placement, in_frame
 
 SIDES = st.integers(1, 700)
 SIZES = [(1, 1), (1, 2), (3, 1), (7, 5), (8, 5), (8, 8), (9, 13), (40, 3)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from recordsmith.image import Tile, contact_sheet
 from recordsmith.image.drawing import lettering
-from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
 from recordsmith.image.drawing.lettering import drawable, find_font, load_font
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.masks.mask import MaskInfo, probe_mask
+from recordsmith.image import MaskInfo, probe_mask
 
 
 def _palette_image(colours: int) -> Image.Image:

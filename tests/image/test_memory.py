@@ -15,17 +15,21 @@ import pytest
 from PIL import Image, features
 
 import recordsmith as rs
-from recordsmith.image import decode_image, decode_mask, probe_image, read_image_header, store_image
-from recordsmith.image.decoding import memory
-from recordsmith.image.decoding.memory import (
-    Memory,
-    convert_rows,
+from recordsmith.image import (
+    MAX_PIXELS,
+    SIGNATURE,
+    ImageOptions,
+    decode_image,
+    decode_mask,
+    probe_image,
+    read_image_header,
     reserve_for_decoding,
     reserve_memory,
-    reserve_more,
+    store_image,
 )
-from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
-from recordsmith.image.image_options import MAX_PIXELS, ImageOptions
+from recordsmith.image.decoding import memory
+from recordsmith.image.decoding.memory import Memory, convert_rows, reserve_more
+from recordsmith.image.formats.png import encode_chunk, encode_png_values
 from recordsmith.support.errors import CorruptDataError, Defect, SourceError
 
 from ..raising import raises

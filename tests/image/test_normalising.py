@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.image.geometry.normalising import Normaliser
+from recordsmith.image import Normaliser
 from recordsmith.image.kernel.normalising import normalise
 
 MEAN, STD = (0.485, 0.456, 0.406, 0.5), (0.229, 0.224, 0.225, 0.25)

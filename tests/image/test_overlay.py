@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.drawing.overlay import (
-    blend_mask,
-    class_numbers,
-    draw_boxes,
-    draw_mask,
-    label_colour,
-)
+from recordsmith.image import blend_mask, class_numbers, draw_boxes, draw_mask, label_colour
 
 GREY = 90
 SHARE = st.floats(-0.5, 1.5)

@@ -19,13 +19,18 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.decoding.parts import PartFile, Window, decode_part, find_part, find_parts
-from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.decoding.probe import read_image_header
-from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image import (
+    ImageHeader,
+    PartFile,
+    Window,
+    decode_part,
+    decode_pixels,
+    find_part,
+    find_parts,
+    read_image_header,
+)
 from recordsmith.image.storing.lossless import add_tiles
-from recordsmith.jpeg.cutting import cut_jpeg
-from recordsmith.jpeg.tiling import with_interval
+from recordsmith.jpeg import cut_jpeg, with_interval
 from recordsmith.support.errors import CorruptDataError
 
 from ..images import encode, noise, sampled_jpeg, segment, smooth

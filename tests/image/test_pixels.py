@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.decoding.memory import check_size
-from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
-from recordsmith.image.decoding.probe import read_image_header
+from recordsmith.image import check_size, decode_exact, decode_pixels, read_image_header
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
 from recordsmith.support.errors import CorruptDataError, Defect
 

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image import resize_nearest
-from recordsmith.image.geometry.fit import Fit, Placement
-from recordsmith.image.geometry.placing import divisor_for, place_image, place_mask
+from recordsmith.image import Fit, Placement, divisor_for, place_image, place_mask, resize_nearest
 
 KINDS = ["resize", "crop-or-pad", "center-crop", "contain", "random-crop"]
 DTYPES = [np.uint8, np.uint16, np.float32]

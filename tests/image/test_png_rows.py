@@ -12,10 +12,16 @@ import pytest
 from PIL import Image
 from tests.raising import raises
 
-from recordsmith.image import decode_mask, encode_mask
-from recordsmith.image.decoding.parts import Window, decode_part, find_part
-from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.decoding.probe import read_image_header
+from recordsmith.image import (
+    SIGNATURE,
+    Window,
+    decode_mask,
+    decode_part,
+    decode_pixels,
+    encode_mask,
+    find_part,
+    read_image_header,
+)
 from recordsmith.image.formats.png import (
     CHANNELS,
     GREY,
@@ -23,7 +29,6 @@ from recordsmith.image.formats.png import (
     PALETTE,
     RGB,
     RGBA,
-    SIGNATURE,
     Chunk,
     encode_chunk,
     encode_png_values,

@@ -24,10 +24,10 @@ from recordsmith.image import (
     is_image,
     named_format,
     probe_image,
+    read_image_header,
     starts_like_image,
     usual_name,
 )
-from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.image.formats import registry
 
 HEIGHT, WIDTH = 21, 34

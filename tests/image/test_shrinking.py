@@ -13,7 +13,7 @@ from PIL import Image
 
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.image.storing.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
-from recordsmith.jpeg.header import all_segments, is_progressive
+from recordsmith.jpeg import all_segments, is_progressive
 from recordsmith.support.errors import MissingExtraError
 
 BASELINE = ImageOptions(baseline=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from recordsmith.image import (
+    DROPPED,
     ImageOptions,
     StoredImage,
     exif_orientation,
@@ -25,7 +26,6 @@ from recordsmith.image import (
 from recordsmith.image.formats.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
 from recordsmith.image.storing.encode import flatten_alpha
 from recordsmith.image.storing.store import (
-    DROPPED,
     ENCODED,
     FIRST_FRAME,
     FROM_CMYK,

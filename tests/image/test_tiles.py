@@ -17,8 +17,7 @@ from recordsmith.image import ImageOptions, decode_image, store_image
 from recordsmith.image.storing.lossless import NotLosslessError, add_tiles
 from recordsmith.image.storing.shrinking import restart_interval
 from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, SHRUNK, TILED, TO_BASELINE
-from recordsmith.jpeg import tiling
-from recordsmith.jpeg.header import all_segments, is_progressive
+from recordsmith.jpeg import all_segments, is_progressive, tiling
 from recordsmith.support.errors import CorruptDataError
 
 TILES = ImageOptions(tiles=True)

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.checking.linting import LintReport, Severity, lint_listing
+from recordsmith.checking import LintReport, lint_listing
 from recordsmith.checking.linting.lint_report import all_checks
 from recordsmith.image import encode_mask
-from recordsmith.sources import Check, Flaw, Listing, Sample
+from recordsmith.sources import Check, Flaw, Listing, Sample, Severity
 from recordsmith.sources.problems import Fault
 from recordsmith.support.work import WorkerPool
 

@@ -15,7 +15,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
-from recordsmith.loading.features import BatchBuffer, BatchRows, ColumnRequest, RowFeature
+from recordsmith.loading.features.feature import BatchBuffer, BatchRows, ColumnRequest, RowFeature
 from recordsmith.stores import as_folder
 from recordsmith.support.errors import CorruptDataError, Defect
 

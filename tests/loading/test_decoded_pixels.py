@@ -11,7 +11,7 @@ import numpy as np
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.loading import LoaderStats
+from recordsmith.loading.loader_stats import LoaderStats
 
 SIDE = 512
 

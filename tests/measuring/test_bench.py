@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.loading import LoaderStats
-from recordsmith.loading.measuring import BenchReport
+from recordsmith.loading import BenchReport
+from recordsmith.loading.loader_stats import LoaderStats
 
 from ..raising import raises
 

@@ -16,7 +16,8 @@ import recordsmith as rs
 from recordsmith.format.example import encode_sequence_example
 from recordsmith.image import ImageOptions, check_chunks
 from recordsmith.support.errors import CorruptDataError, Defect
-from recordsmith.writing.packing import Recipe, assign_shards
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import assign_shards
 
 
 def _noise(format_: str, seed: int = 0, **options: Any) -> bytes:
@@ -147,7 +148,9 @@ def test_check_images_decodes_images_of_repacked_records(kind: str, tmp_path: Pa
 def test_check_images_changes_the_fingerprint(tmp_path: Path) -> None:
     source = rs.ImageFolder(_folder(tmp_path, {"a.jpg": JPEG}))
     without, checked = (
-        assign_shards(source.list_samples(), Recipe(check_images=check_images), source.describe())
+        assign_shards(
+            source.list_samples(), PackOptions(check_images=check_images), source.describe()
+        )
         for check_images in (False, True)
     )
     assert without.fingerprint != checked.fingerprint

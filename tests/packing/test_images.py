@@ -12,9 +12,8 @@ from PIL import Image, ImageOps
 
 from recordsmith.format.example import decode_example, encode_example
 from recordsmith.image import ImageOptions, decode_mask
-from recordsmith.jpeg.header import is_progressive
+from recordsmith.jpeg import is_progressive
 from recordsmith.support.errors import CorruptDataError, SourceError
-from recordsmith.writing.packing import apply_image_options, find_image_note
 from recordsmith.writing.packing.images import (
     AREAS_SCALED,
     BOXES_ROTATED,
@@ -22,6 +21,8 @@ from recordsmith.writing.packing.images import (
     IS_PROGRESSIVE,
     MASK_CHANGED,
     MASK_RAW,
+    apply_image_options,
+    find_image_note,
 )
 
 from ..raising import raises

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.writing.building import Occurrences
-from recordsmith.writing.building.shards import MAX_PLACES
-from recordsmith.writing.packing import PackReport
+from recordsmith.writing import PackReport
+from recordsmith.writing.building.shards import MAX_PLACES, Occurrences
 
 from ..places import contents
 from ..raising import raises

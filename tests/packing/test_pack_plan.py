@@ -12,11 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores import LocalStore
-from recordsmith.writing.building import ShardResult
+from recordsmith.stores.local.store import LocalStore
+from recordsmith.writing import ShardResult
 
 from ..killed_jobs import killed_before
 from ..places import contents
@@ -102,7 +103,8 @@ def test_tasks_that_read_more_when_repeated(flowers: Path, tmp_path: Path) -> No
 def test_results_of_another_plan_are_refused(flowers: Path, tmp_path: Path) -> None:
     plans = [rs.plan(rs.ImageFolder(flowers), tmp_path / f"{seed}", seed=seed) for seed in (1, 2)]
     results = [[*map(rs.run, plan.tasks())] for plan in plans]
-    other = dataclasses.replace(results[0][0], crc32c=5)
+    entry = msgspec.structs.replace(results[0][0].entry, crc32c=5)
+    other = dataclasses.replace(results[0][0], entry=entry)
     strange = {**results[0][0].to_json(), "records": "many"}
     for wrong in (results[1], [*results[0], other], [strange], [{}]):
         with raises(rs.OptionError, option="results"):
@@ -121,14 +123,14 @@ def test_results_of_another_plan_are_refused(flowers: Path, tmp_path: Path) -> N
         (("name",), "dataset.json"),
         (("number",), "0"),
         (("split",), "a\nb"),
-        (("recipe", "compression"), "x"),
+        (("options", "compression"), "x"),
         (("samples",), None),
         (("samples", 0, 0), -1),
         (("samples", 0, 1), 5),
         (("samples", 0, 3), 2**40),
         (("reader", "root"), 5),
         (("reader", "reader"), "os:system"),
-        (("recipe", "keys"), "x"),
+        (("options", "keys"), "x"),
     ],
     ids=str,
 )

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.dataset.selection import share_counts
+from recordsmith.dataset import share_counts
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.stores import as_folder
 from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.writing.packing import Recipe, ShardAssignment, assign_shards
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import ShardAssignment, assign_shards
 
 from ..raising import raises
 
@@ -37,14 +38,14 @@ def _listed(samples: Sequence[Sample], *arguments: Any, **options: Any) -> Listi
 
 def _plan(listing: Listing, **options: Any) -> ShardAssignment:
     source = {"kind": options.pop("kind", "x")}
-    return assign_shards(listing, Recipe(**options), source)
+    return assign_shards(listing, PackOptions(**options), source)
 
 
 def _split_of(plan: ShardAssignment, listing: Listing) -> dict[str, str]:
     return {
         listing.samples[number].name: shard.split
         for shard in plan.shards
-        for number in shard.samples
+        for number in plan.numbers(shard)
     }
 
 
@@ -80,13 +81,13 @@ def test_every_sample_is_in_exactly_one_shard(
         assert any(share * count < (shards or 1) + len(splits) * 3 for share in splits.values())
         return
     assert plan == _plan(listing, **options)
-    numbers = [number for shard in plan.shards for number in shard.samples]
+    numbers = [number for shard in plan.shards for number in plan.numbers(shard).tolist()]
     assert sorted(numbers) == list(range(count))
     assert plan.splits == tuple(splits)
     assert len({shard.file for shard in plan.shards}) == len(plan.shards)
     slack = 3 if stratify else 1  # one for each class
     for split, share in splits.items():
-        lengths = [len(shard.samples) for shard in plan.shards if shard.split == split]
+        lengths = [shard.sample_count for shard in plan.shards if shard.split == split]
         assert abs(sum(lengths) - share * count) < slack
         assert min(lengths) >= 1
         assert max(lengths) - min(lengths) <= 1
@@ -124,8 +125,8 @@ def test_shares_are_decimal_numbers(
 
 def test_order_is_shuffled_by_the_seed() -> None:
     listing = _listing(500)
-    orders = [[n for shard in _plan(listing, seed=seed).shards for n in shard.samples]
-              for seed in (0, 1, -1, 10**30)]  # fmt: skip
+    plans = [_plan(listing, seed=seed) for seed in (0, 1, -1, 10**30)]
+    orders = [[n for shard in plan.shards for n in plan.numbers(shard)] for plan in plans]
     assert len({tuple(order) for order in orders}) == 4
     for order in orders:
         kept = sum(a == b for a, b in enumerate(order))
@@ -139,7 +140,7 @@ def test_order_is_the_same_in_every_version() -> None:
     listing = _listed(tuple(Sample(f"{n}é", n, n % 3) for n in range(12)), ("a", "b", "c"))
     halves = {"x": 0.5, "y": 0.5}
     plan = _plan(listing, splits=halves, shards=2)
-    assert [[*shard.samples] for shard in plan.shards] == [
+    assert [plan.numbers(shard).tolist() for shard in plan.shards] == [
         [3, 11, 10],
         [9, 4, 7],
         [0, 1, 5],
@@ -166,12 +167,15 @@ def test_stratified_splits_have_the_class_balance_of_the_dataset() -> None:
     plan = _plan(_listed(samples, ("a", "b", "c")), splits=splits, stratify=True)
     for split, share in splits.items():
         mix = Counter(
-            samples[n].label for shard in plan.shards if shard.split == split for n in shard.samples
+            samples[n].label
+            for shard in plan.shards
+            if shard.split == split
+            for n in plan.numbers(shard)
         )
         for label, count in Counter(labels).items():
             assert abs(mix[label] - share * count) < 1
     # and a split is not sorted by class
-    first = [samples[n].label for n in plan.shards[0].samples]
+    first = [samples[n].label for n in plan.numbers(plan.shards[0])]
     assert first != sorted(first)  # type: ignore[type-var]
 
 
@@ -354,7 +358,7 @@ def test_groups_and_stratify_exclude_each_other() -> None:
 
 def test_order_of_the_source_on_request() -> None:
     plan = _plan(_listing(30), shuffle=False, shards=3, splits={"a": 0.5, "b": 0.5})
-    assert [n for shard in plan.shards for n in shard.samples] == list(range(30))
+    assert [n for shard in plan.shards for n in plan.numbers(shard)] == list(range(30))
 
 
 def test_names_follow_a_template() -> None:
@@ -417,7 +421,7 @@ def test_fingerprints_of_different_plans_differ() -> None:
 def test_names_that_are_not_utf8_can_be_planned() -> None:
     samples = (Sample("a\udcff", 1), Sample("b", 1))
     plan = _plan(_listed(samples))
-    assert len(plan.shards[0].samples) == 2
+    assert plan.shards[0].sample_count == 2
     assert plan.fingerprint != _plan(_listed((Sample("a\udcfe", 1), samples[1]))).fingerprint
 
 

@@ -22,8 +22,7 @@ from hypothesis import given
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.exporting.readers import READERS
-from recordsmith.exporting.readers.programs import Reader, comment, literal
+from recordsmith.exporting.readers import READERS, Reader, comment, literal
 
 from ..raising import raises
 

@@ -16,7 +16,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.writing.reshaping import AppendReport
+from recordsmith.writing import AppendReport
 from recordsmith.writing.reshaping.append import renumber
 
 from .. import numbered_examples as numbered

@@ -27,7 +27,8 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.errors import Defect
-from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
+from recordsmith.writing import Edits
+from recordsmith.writing.reshaping.edits import RecordOptionError
 
 from ..raising import raises
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.dataset.where import parse_where
-from recordsmith.writing.reshaping import AppendReport
+from recordsmith.dataset import parse_where
+from recordsmith.writing import AppendReport
 
 DOCS = Path(__file__).parents[2] / "docs"
 EDITING = (DOCS / "editing.md").read_text("utf-8")

@@ -37,7 +37,8 @@ from recordsmith.support.errors import (
     OptionError,
     accessing,
 )
-from recordsmith.writing.reshaping.salvage import MAX_LISTED, SalvagedShard
+from recordsmith.writing import SalvagedShard
+from recordsmith.writing.reshaping.salvage import MAX_LISTED
 
 from .. import numbered_examples as numbered
 from ..places import change, contents, visible

@@ -16,7 +16,7 @@ from email.utils import formatdate
 from typing import Any
 from uuid import uuid4
 
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.network.object_store import ObjectStore
 
 from .server import Address, Program, Server, free_address, program
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.network.object_store import ObjectStore
 
 from .server import HOST, Address, NotInstalledError, Server
 

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 from recordsmith.stores.checks import check_key
+from recordsmith.stores.network.fsspec_store import FsspecStore
 from recordsmith.stores.object_writer import Data, pieces_of
-from recordsmith.stores.remote.fsspec_store import FsspecStore
 
 from .server import Address, NotInstalledError, Server
 

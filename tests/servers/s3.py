@@ -19,7 +19,7 @@ from uuid import uuid4
 from .server import HOST, Address, NotInstalledError, Server
 
 if TYPE_CHECKING:
-    from recordsmith.stores.remote.object_store import ObjectStore
+    from recordsmith.stores.network.object_store import ObjectStore
 
 FAULTS = {
     "reset": "the connection is reset before anything is done",
@@ -37,9 +37,9 @@ SECRETS = {
 }
 
 QUICK = {
-    "recordsmith.stores.remote.multipart.PART_BYTES": 1 << 14,
-    "recordsmith.stores.remote.object_store.PART_BYTES": 1 << 14,
-    "recordsmith.stores.remote.object_store._FIRST_PAUSE_SECONDS": 0.003,
+    "recordsmith.stores.network.multipart.PART_BYTES": 1 << 14,
+    "recordsmith.stores.network.object_store.PART_BYTES": 1 << 14,
+    "recordsmith.stores.network.object_store._FIRST_PAUSE_SECONDS": 0.003,
 }
 """What to set in a process so that small shards have parts, and pauses are short."""
 
@@ -110,7 +110,7 @@ class S3(Server):
         return f"s3://{name}", self._access()
 
     def new_store(self, address: Address | None = None, **options: Any) -> ObjectStore:
-        from recordsmith.stores.remote.object_store import ObjectStore
+        from recordsmith.stores.network.object_store import ObjectStore
 
         url, access = self.new_bucket()
         return ObjectStore(url, **{**access, "endpoint": self.url(address), **options})

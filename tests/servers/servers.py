@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recordsmith.stores import Store
-from recordsmith.stores.remote.object_store import _import_obstore
+from recordsmith.stores.network.object_store import _import_obstore
 from recordsmith.support.errors import MissingExtraError
 
 from .server import Address, NotInstalledError, Server

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
-from recordsmith.stores.remote.fsspec_store import FsspecStore
+from recordsmith.stores.network.fsspec_store import FsspecStore
 
 from .memory_files import FilledFsspecStore
 from .server import HOST, Address, NotInstalledError, Server

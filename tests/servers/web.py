@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from recordsmith.stores import LocalStore, ObjectWriter
+from recordsmith.stores import ObjectWriter
+from recordsmith.stores.local.store import LocalStore
+from recordsmith.stores.network.web_store import WebStore
 from recordsmith.stores.object_writer import Data
-from recordsmith.stores.remote.web_store import WebStore
 
 from .server import Address, Program, Server, free_address, program
 

@@ -27,16 +27,17 @@ import numpy as np
 from PIL import Image
 from shared import option_parser
 
-from recordsmith.checking.verification.image_check import check_example_images
-from recordsmith.image.decoding.pixels import (
+from recordsmith.checking import check_example_images
+from recordsmith.image import (
+    MAX_PIXELS,
+    SPECIES,
     convert_pixels,
     decode_exact,
     decode_pixels,
+    draw_flower,
     read_image_header,
 )
-from recordsmith.image.drawing.flowers import SPECIES, draw_flower
-from recordsmith.image.image_options import MAX_PIXELS
-from recordsmith.jpeg.header import is_progressive
+from recordsmith.jpeg import is_progressive
 from recordsmith.support.errors import CorruptDataError
 
 FORMATS = ("jpeg", "png", "webp", "gif", "bmp")

@@ -17,9 +17,7 @@ import numpy as np
 from shared import option_parser  # first: it makes `tests` a package
 from tests.images import encode, noise, sampled_jpeg, segment
 
-from recordsmith.image.decoding.parts import Window, decode_part, find_part
-from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.decoding.probe import read_image_header
+from recordsmith.image import Window, decode_part, decode_pixels, find_part, read_image_header
 
 Pixels = np.ndarray[Any, np.dtype[Any]]
 

@@ -24,7 +24,7 @@ import numpy as np
 from shared import exit_code, fork, option_parser
 
 from recordsmith.stores import ObjectInfo, Range, Store
-from recordsmith.stores.cache import CachedStore
+from recordsmith.stores.cache.store import CachedStore
 from recordsmith.support.errors import FileAccessError
 
 _LIMITS = (9 << 20, 17 << 20, 30 << 20)

@@ -34,8 +34,8 @@ from tests.servers.s3 import QUICK, S3, SECRETS
 
 import recordsmith as rs
 from recordsmith.stores import Location
-from recordsmith.stores.remote.multipart import PART_BYTES
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.network.multipart import PART_BYTES
+from recordsmith.stores.network.object_store import ObjectStore
 
 IMAGES = 24
 LARGE_IMAGES = 6

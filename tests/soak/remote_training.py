@@ -41,7 +41,7 @@ from tests.servers.s3 import S3
 from torch.utils.data import DataLoader
 
 import recordsmith as rs
-from recordsmith.torch import batches
+from recordsmith.torch.stream import batches
 
 _EPOCHS = 2
 _CACHE_BYTES = 5 << 20

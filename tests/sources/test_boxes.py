@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources import Classes
 from recordsmith.sources.boxes.annotation import AnnotatedObject
 from recordsmith.sources.boxes.placing import BoxPlacer, Frame
-from recordsmith.sources.classes import Classes, classes_by_label, make_classes
+from recordsmith.sources.classes import classes_by_label, make_classes
 
 from ..raising import raises
 from .annotated import boxes_of, image, read, voc

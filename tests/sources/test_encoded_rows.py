@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources import EncodedRows
 from recordsmith.sources.files.text_file import inflated
-from recordsmith.sources.tables.encoded_rows import EncodedRows
-from recordsmith.stores import as_location
-from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.stores import ScratchFile, as_location
 
 from ..raising import raises
 

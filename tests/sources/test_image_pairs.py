@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.colours import voc_colours
+from recordsmith.image import voc_colours
 from recordsmith.sources import ImagePairs, Listing, Source
 from recordsmith.sources.pairs.image_pairs import VOC_CLASSES
 

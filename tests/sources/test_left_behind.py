@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.writing.packing import PackPlan
+from recordsmith.writing import PackPlan
 
 from ..raising import raises
 from .drawn_folders import write

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from recordsmith.format.example import BytesArray
-from recordsmith.sources import Sample
-from recordsmith.sources.numbered import Names, RowNames, SampleTable
+from recordsmith.sources import Names, RowNames, Sample, SampleTable
 
 
 def _samples(**changes: Any) -> SampleTable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.problems import count_notice, join_names, join_problems, summarize_paths
+from recordsmith.sources import join_names, join_problems
+from recordsmith.sources.problems import count_notice, summarize_paths
 
 PATHS = ["x/a.xml", "b.xml", "c", "d.txt", "e.xml"]
 

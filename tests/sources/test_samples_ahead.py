@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import Sample, ignore_note
-from recordsmith.sources.samples_ahead import SamplesAhead
+from recordsmith.sources import Sample, SamplesAhead, ignore_note
 from recordsmith.stores import Location, MemoryStore
 from recordsmith.support.errors import SourceError
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import standard_keys
 from recordsmith.dataset.tfds.features import parse_features
-from recordsmith.dataset.tfds.records import standard_keys
 from recordsmith.sources import Source, Tfds
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, SourceError
 

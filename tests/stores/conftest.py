@@ -6,7 +6,7 @@ from ..servers.s3 import QUICK
 
 pytest.register_assert_rewrite("tests.stores.contract")
 
-_PAUSE = "recordsmith.stores.remote.object_store._FIRST_PAUSE_SECONDS"
+_PAUSE = "recordsmith.stores.network.object_store._FIRST_PAUSE_SECONDS"
 
 
 @pytest.fixture(autouse=True)

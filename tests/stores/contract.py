@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.stores import LocalStore, Location, Range, Store, write_folder
+from recordsmith.stores import Location, Range, Store, write_folder
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError
 
 from ..places import new_folder

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.stores.remote import credentials
-from recordsmith.stores.remote.credentials import with_credentials
+from recordsmith.stores.network import credentials
+from recordsmith.stores.network.credentials import with_credentials
 from recordsmith.support.errors import OptionError
 
 from ..raising import raises

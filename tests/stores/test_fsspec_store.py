@@ -10,8 +10,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location
-from recordsmith.stores.remote.fsspec_store import FsspecStore, object_info
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.network.fsspec_store import FsspecStore, object_info
+from recordsmith.stores.network.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises

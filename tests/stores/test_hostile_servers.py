@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores import Location
-from recordsmith.stores.remote import object_store
-from recordsmith.stores.remote.store_options import PassedOptions, read_settings
+from recordsmith.stores import Location, read_settings
+from recordsmith.stores.network import object_store
+from recordsmith.stores.network.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises

@@ -20,13 +20,14 @@ import recordsmith as rs
 from recordsmith import stores
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_locations, index_pieces
-from recordsmith.stores import LocalStore, Location, as_folder
+from recordsmith.stores import Location, as_folder
 from recordsmith.stores.local import reader as local_reader
 from recordsmith.stores.local.locks import locked
 from recordsmith.stores.local.reader import LocalReader
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.local.writer import temporary_name
 from recordsmith.support.errors import FileAccessError, OptionError, accessing
-from recordsmith.writing.building import locked_folder
+from recordsmith.writing.building.publishing import locked_folder
 
 from ..places import new_folder
 from ..raising import raises

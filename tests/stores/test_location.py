@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking import SchemaFile
+from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.stores import (
-    LocalStore,
     Location,
     MemoryStore,
     Store,
@@ -20,8 +19,9 @@ from recordsmith.stores import (
     read_document,
     write_atomically,
 )
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.location import STORES
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.network.store_options import PassedOptions
 from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..places import new_folder

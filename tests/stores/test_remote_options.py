@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 
 import recordsmith as rs
+from recordsmith.stores import read_settings
 from recordsmith.stores.location import STORES
-from recordsmith.stores.remote.fsspec_store import FsspecStore
-from recordsmith.stores.remote.store_options import options_for, read_settings
+from recordsmith.stores.network.fsspec_store import FsspecStore
+from recordsmith.stores.network.store_options import options_for
 
 from ..raising import raises
 

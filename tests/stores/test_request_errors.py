@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from recordsmith.stores.remote.request_errors import (
+from recordsmith.stores.network.request_errors import (
     BrokenRequestError,
     ConditionError,
     RangeError,
     request_error,
 )
-from recordsmith.stores.remote.web_store import WebStore
+from recordsmith.stores.network.web_store import WebStore
 from recordsmith.support.errors import FileAccessError, ForbiddenFileError, MissingFileError
 
 from ..servers.answering import serving

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores.location import remote
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores import remote
+from recordsmith.stores.network.object_store import ObjectStore
 from recordsmith.support.errors import RecordsmithError
 
 from ..servers.s3 import FAULTS, S3, SECRETS

@@ -18,10 +18,9 @@ from pathlib import Path
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import Sample
-from recordsmith.sources.samples_ahead import SamplesAhead
+from recordsmith.sources import Sample, SamplesAhead
 from recordsmith.stores import Location
-from recordsmith.stores.remote import object_store
+from recordsmith.stores.network import object_store
 from recordsmith.support.threads import Stopped, stoppable_pool, wait_for
 from recordsmith.support.work import WorkerPool
 

@@ -11,15 +11,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.stores import (
-    EXPORT_NOTE,
-    LocalStore,
-    Location,
-    MemoryStore,
-    ObjectWriter,
-    Range,
-    Store,
-)
+from recordsmith.stores import EXPORT_NOTE, Location, MemoryStore, ObjectWriter, Range, Store
+from recordsmith.stores.local.store import LocalStore
 from recordsmith.stores.object_writer import Data
 from recordsmith.support.errors import FileAccessError, OptionError
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from recordsmith.stores import Store
-from recordsmith.stores.remote.multipart import PARTS_AT_ONCE
-from recordsmith.stores.remote.object_store import ObjectStore
+from recordsmith.stores.network.multipart import PARTS_AT_ONCE
+from recordsmith.stores.network.object_store import ObjectStore
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError
 
 from ..raising import raises

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores.local.caches import user_cache_folder
+from recordsmith.stores import user_cache_folder
 from recordsmith.viewing.access import TOKEN_VARIABLE, user_path
 
 from .conftest import Client, write

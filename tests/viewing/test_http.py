@@ -16,8 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, labels_to_bytes
-from recordsmith.image import encode_mask
-from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.image import encode_mask, label_colour
 from recordsmith.viewing import batch_preview, reports
 
 from ..images import encode, noise, smooth

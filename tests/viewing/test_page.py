@@ -19,8 +19,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
-from recordsmith.viewing import reports, selections
-from recordsmith.viewing.access import redirecting_file
+from recordsmith.viewing import redirecting_file, reports, selections
 
 from ..images import encode, smooth
 from .conftest import Client, write

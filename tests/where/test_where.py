@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset.where.expression import parse_where
+from recordsmith.dataset import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.wire import RecordBlock, encode_records, read_blocks
 from recordsmith.support.errors import Defect

@@ -14,19 +14,19 @@ from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTr
 
 from recordsmith.beam.elements import with_all_fields
 from recordsmith.dataset import (
+    DEFAULT_ROWS,
+    ArrowDecoder,
     Dataset,
     LocatedBlock,
+    Paths,
     SelectedRecords,
     ShardPart,
+    columns_of,
     dataset_of,
+    parse_where,
     records_of,
     records_of_part,
 )
-from recordsmith.dataset.arrow import ArrowDecoder
-from recordsmith.dataset.arrow.schema import columns_of
-from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array

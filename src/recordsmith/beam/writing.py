@@ -22,7 +22,7 @@ from recordsmith.format.example import (
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.stores import Location, PlaceLike
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building import existing_dataset, table_writing
+from recordsmith.writing import PartWriter, begin_table, existing_dataset, finish_table, job_folder
 
 _PIECE_BYTES = 4 << 20  # of payloads that are written together
 _MAX_BYTES = 1 << 62
@@ -82,7 +82,7 @@ class WriteDataset(beam.PTransform):
             raise OptionError(
                 option="shard_size_bytes", value=shard_size_bytes, expected="None with shards"
             )
-        folder = table_writing.job_folder(out, store_options)
+        folder = job_folder(out, store_options)
         if not overwrite and folder.store.is_folder(folder.key):
             existing_dataset(folder, "", [], has_label_map=False, overwrite=False)
         self._shards = shards
@@ -142,7 +142,7 @@ class _Job:
 
     @with_all_fields()
     def begin(self, token: str) -> Any:
-        return table_writing.begin(self._folder, token=token, **self._options)
+        return begin_table(self._folder, token=token, **self._options)
 
     @with_all_fields()
     def write_group(self, group: tuple[int, Iterable[Any]], begun: Any) -> Any:
@@ -158,7 +158,7 @@ class _Job:
 
     @with_all_fields()
     def finish(self, _: None, begun: Any, results: Iterable[Any]) -> str:
-        table_writing.finish(begun, results)
+        finish_table(begun, results)
         return str(self._folder)
 
 
@@ -166,7 +166,7 @@ class _Part:
     """A part whose payloads are written many together."""
 
     def __init__(self, begun: Any, number: int, kinds: Mapping[str, Kind] | None) -> None:
-        self._writer = table_writing.PartWriter(begun, number)
+        self._writer = PartWriter(begun, number)
         self._kinds = kinds
         self._payloads: list[bytes] = []
         self._size_bytes = 0

@@ -3,31 +3,25 @@
 Also reads and writes schema files.
 """
 
-from recordsmith.checking.class_rules import (
-    ClassCounts,
-    are_drawn_for_viewing,
-    find_imbalance,
-    find_missing_classes,
-    is_one_hot,
-)
-from recordsmith.checking.inspection import Inspection, inspect
-from recordsmith.checking.normalisation_file import Normalisation, normalisation
-from recordsmith.checking.rules import FeatureRule
-from recordsmith.checking.schema_file import SchemaFile, schema
-from recordsmith.checking.shard_summaries import ShardSummary
+from recordsmith.support.lazy import lazy_names
 
-__all__ = [
-    "ClassCounts",
-    "FeatureRule",
-    "Inspection",
-    "Normalisation",
-    "SchemaFile",
-    "ShardSummary",
-    "are_drawn_for_viewing",
-    "find_imbalance",
-    "find_missing_classes",
-    "inspect",
-    "is_one_hot",
-    "normalisation",
-    "schema",
-]
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "comparing.difference": "diff",
+        "inspection": "Inspection inspect",
+        "linting.lint": "lint lint_listing",
+        "linting.lint_report": "LintExample LintReport",
+        "linting.sample_images": "boxes_of image_in",
+        "normalisation_file": "NORMALISATION_NAME Normalisation is_current normalisation",
+        "schema_file": "schema",
+        "shard_summaries": "PAYLOADS",
+        "statistics.class_counts": "LabelCounter",
+        "statistics.sampling": "Hashes ValueSample hash_positions",
+        "statistics.stats_report": "stats",
+        "verification.dataset_check": "verify",
+        "verification.image_check": "check_example_images",
+        "verification.manifest_check": "check_labels",
+        "verification.verify_report": "VerifyReport",
+    },
+)

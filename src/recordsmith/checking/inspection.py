@@ -19,12 +19,12 @@ from recordsmith.dataset import (
     ClassNames,
     Dataset,
     LocatedBlock,
+    Paths,
     ShardPart,
     dataset_of,
     records_of,
     tells_split,
 )
-from recordsmith.dataset.locate import Paths
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json

@@ -16,10 +16,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, records_of
-from recordsmith.dataset.documents import json_of, write_json
-from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import (
+    Dataset,
+    EpisodeLayout,
+    LocatedBlock,
+    Manifest,
+    Paths,
+    dataset_of,
+    find_layout,
+    json_of,
+    records_of,
+    write_json,
+)
 from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.buffers import BytesLike, Int64Array

@@ -15,9 +15,7 @@ import msgspec
 
 from recordsmith.checking.inspection import inspect
 from recordsmith.checking.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules, rule_of
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.documents import json_of, write_json
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Paths, json_of, write_json
 from recordsmith.format.example import Schema
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.errors import OptionError

@@ -23,8 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from recordsmith.cli import console
 from recordsmith.cli.execution import executable, handle_signals
-from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition, option_in_shell
-from recordsmith.support.errors import naming_options
+from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition
 from recordsmith.support.words import similar_name
 
 _PANELS = {
@@ -224,12 +223,19 @@ def _describe_usage(error: Any, context: Any, given: list[str]) -> str:
     return f"{message[:1].lower()}{message[1:]}. {remedy}"
 
 
-class _Commands(TyperGroup):
-    """The group of all commands, each of which is loaded when it runs."""
+class _PlainUsage:
+    """A command or group that is shown plainly, and whose errors in what was typed are ours."""
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        with naming_options(option_in_shell):
-            return super().main(*args, **kwargs)
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))  # type: ignore[misc]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _reporting_usage(ctx, args):
+            return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
+
+
+class _Commands(_PlainUsage, TyperGroup):
+    """The group of all commands, each of which is loaded when it runs."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands as plain text: the panels of typer take twice as long."""
@@ -248,15 +254,11 @@ class _Commands(TyperGroup):
         """Return a command with its summary alone, for completion."""
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:  # newer versions of typer print nothing here
             print(ctx.get_help())
             raise typer.Exit(_INVALID_COMMAND)
-        with _reporting_usage(ctx, args):
-            return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, _ctx: Any, args: list[str]) -> Any:
         if args[0] not in COMMANDS:
@@ -271,8 +273,8 @@ class _Commands(TyperGroup):
         return args[0], load_command(args[0]), args[1:]
 
 
-class _Command(TyperCommand):
-    """A command that reports errors in what was typed as its other errors."""
+class _Command(_PlainUsage, TyperCommand):
+    """A command with its options."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         required = [param for param in self.params if param.required]
@@ -283,13 +285,6 @@ class _Command(TyperCommand):
         finally:
             for param in required:
                 param.required = True
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with _reporting_usage(ctx, args):
-            return super().parse_args(ctx, args)
 
 
 app = typer.Typer(

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from recordsmith.support import words
 
 if TYPE_CHECKING:
-    from recordsmith.writing.packing import PackReport
-    from recordsmith.writing.reshaping import ReshardReport
+    from recordsmith.writing import PackReport, ReshardReport
 
 count, printable, size = words.count, words.printable, words.size
 shortened_in_middle = words.shortened

@@ -119,7 +119,7 @@ def _step(title: str, *commands: str) -> Iterator[None]:
 
 
 def _draw(folder: Location) -> None:
-    from recordsmith.image.drawing.flowers import SPECIES, draw_flower
+    from recordsmith.image import SPECIES, draw_flower
 
     folder.make_folder()
     total = len(SPECIES) * _IMAGES_PER_CLASS

@@ -20,12 +20,13 @@ import typer
 from recordsmith.cli import console
 from recordsmith.cli.function_options import expand
 from recordsmith.cli.parsing import parse_size
-from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for
+from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for, option_in_shell
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     RecordsmithError,
     SourceError,
+    naming_options,
 )
 
 _SUMMARIZED = frozenset(
@@ -93,6 +94,7 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
         try:
             if given.get("json"):
                 settings.enter_context(console.only_json())
+            settings.enter_context(naming_options(option_in_shell))
             settings.enter_context(_remote_options(remote))
             with ExitStack() as stack:
                 if quiet:
@@ -160,7 +162,7 @@ def _remote_options(given: Mapping[str, str | None]) -> Iterator[None]:
     """
     values = {name: value for name, value in given.items() if value is not None}
     if "store_options" in values:
-        from recordsmith.stores.remote.store_options import parse_store_options
+        from recordsmith.stores import parse_store_options
 
         parse_store_options(values["store_options"])
     if "cache_bytes" in values:

@@ -13,7 +13,7 @@ from recordsmith.cli import console
 from recordsmith.image import Pixels, resize_image
 
 if TYPE_CHECKING:
-    from recordsmith.image.drawing.contact_sheet import Tile
+    from recordsmith.image import Tile
 
 _COLUMNS = 30  # characters of an image
 _GAP = 2

@@ -13,7 +13,7 @@ from recordsmith.support.errors import OptionError
 
 if TYPE_CHECKING:
     from recordsmith.dataset import IndexReport
-    from recordsmith.stores.cache import CacheReport
+    from recordsmith.stores import CacheReport
 
 _MAX_FILES = 10
 
@@ -65,8 +65,7 @@ def cache(
         folder: a cache folder. [default: RECORDSMITH_CACHE, or ~/.cache/recordsmith]
         clear: remove all cached data and indexes; both are only copies.
     """
-    from recordsmith.stores.cache import inspect_cache
-    from recordsmith.stores.remote.store_options import read_settings
+    from recordsmith.stores import inspect_cache, read_settings
 
     if folder is not None:
         _check_cache_folder(folder)
@@ -75,7 +74,7 @@ def cache(
 
 
 def _check_cache_folder(path: str) -> None:
-    from recordsmith.stores.location import as_folder, is_url
+    from recordsmith.stores import as_folder, is_url
 
     if is_url(path):
         raise OptionError(f"{path} is a URL", value=path, expected="a local cache folder")

@@ -88,7 +88,7 @@ def check_html(path: str | None, *, overwrite: bool) -> None:
             raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
         return
     from recordsmith.stores import as_location
-    from recordsmith.viewing.drawing.report_page import check_html_path  # NumPy only when needed
+    from recordsmith.viewing import check_html_path
 
     check_html_path(as_location(path), overwrite=overwrite)
 

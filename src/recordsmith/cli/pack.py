@@ -19,10 +19,9 @@ from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_o
 from recordsmith.support.words import note_text
 
 if TYPE_CHECKING:
-    from recordsmith.checking.linting import LintReport
+    from recordsmith.checking import LintReport
     from recordsmith.sources import Detection, ListedSource
-    from recordsmith.writing.building import ShardResult
-    from recordsmith.writing.packing import PackReport
+    from recordsmith.writing import PackReport, ShardResult
 
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
@@ -67,7 +66,7 @@ def pack(
         in_order: keep the order of the source.
         write_plan: write a plan of the shards to a file, and pack nothing.
     """
-    from recordsmith.checking.linting import lint_listing
+    from recordsmith.checking import lint_listing
     from recordsmith.stores import as_folder
     from recordsmith.support.work import WorkerPool
 
@@ -178,7 +177,7 @@ def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: 
             {
                 "file": result.file,
                 "records": result.record_count,
-                "size_bytes": result.size_bytes,
+                "size_bytes": result.entry.size_bytes,
                 "is_new": not result.was_reused,
                 "skipped": list(result.skipped.values()),
                 "skipped_count": skipped[result.file],
@@ -190,7 +189,7 @@ def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: 
     for result in results:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}"
+            f"{console.size(result.entry.size_bytes)}"
             + (", already complete" if result.was_reused else "")
         )
         _print_skipped(list(result.skipped.values()), skipped[result.file])
@@ -212,7 +211,7 @@ def finish(
         results: what `recordsmith run --results` wrote. [default: found in the folder of the
             dataset]
     """
-    from recordsmith.writing.packing.pack_plan import read_results
+    from recordsmith.writing import read_results
 
     loaded = rs.PackPlan.load(plan)
     report = rs.finish(
@@ -292,12 +291,12 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
 
 def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed; of requested changes only the number."""
-    from recordsmith.writing.packing.images import REQUESTED  # loads more than `--help` needs
+    from recordsmith.writing import is_requested
 
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
-        if sentence in REQUESTED:
+        if is_requested(sentence):
             console.print_line(title)
         else:
             console.print_list(title, noted.places, most=3, number=noted.count)

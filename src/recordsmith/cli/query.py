@@ -74,7 +74,7 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    from recordsmith.dataset.examples import bytes_text
+    from recordsmith.dataset import bytes_text
 
     if isinstance(value, bytes):
         return bytes_text(value)
@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 
 def _document(value: Any) -> Any:
-    from recordsmith.dataset.record_document import json_value
+    from recordsmith.dataset import json_value
 
     if isinstance(value, list):
         return list(map(_document, value))

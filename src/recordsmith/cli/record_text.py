@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recordsmith.cli import console
-from recordsmith.dataset.examples import bytes_text
-from recordsmith.dataset.record_document import contents_of, kind_of
+from recordsmith.dataset import bytes_text, contents_of, kind_of
 from recordsmith.format.example import Features, FeatureValue, classify
 from recordsmith.support.errors import DataError
 

@@ -64,8 +64,7 @@ def head(
     Filter: `recordsmith head out --where 'image/class/label == 3'`
     """
     from recordsmith.cli import record_text
-    from recordsmith.dataset import records_of
-    from recordsmith.dataset.record_document import to_document
+    from recordsmith.dataset import records_of, to_document
 
     chosen = chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
@@ -165,7 +164,7 @@ def sheet(
     drawn_seed = None if sample is None else seed or 0
     if out is None:
         from recordsmith.cli.half_blocks import print_tiles
-        from recordsmith.viewing.drawing.sheet import draw_tiles
+        from recordsmith.viewing import draw_tiles
 
         count = min(count, _MAX_IN_TERMINAL)
         print_tiles(draw_tiles(dataset, split=split, count=count, seed=drawn_seed))
@@ -188,7 +187,7 @@ def export(
     path: _OnePath,
     out: str,
     options: Annotated[
-        dict[str, Any], OptionsOf("export", formats="exporting.export:formats_with")
+        dict[str, Any], OptionsOf("export", formats="exporting.export_dataset:formats_with")
     ],
     *,
     split: Split = None,

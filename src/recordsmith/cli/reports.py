@@ -29,7 +29,7 @@ from recordsmith.cli.report_text import print_report
 from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.loading.measuring import BenchReport
+    from recordsmith.loading import BenchReport
     from recordsmith.stores import Location
     from recordsmith.support.reports import ReportContent
 
@@ -271,7 +271,7 @@ def normalisation(
 
 def _normalisation_of(paths: list[str]) -> Location:
     """Return where the statistics of a dataset with a manifest are."""
-    from recordsmith.checking.normalisation_file import NORMALISATION_NAME
+    from recordsmith.checking import NORMALISATION_NAME
     from recordsmith.dataset import MANIFEST_NAME
     from recordsmith.stores import as_folder
 

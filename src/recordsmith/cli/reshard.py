@@ -14,12 +14,7 @@ from recordsmith.cli.records import chosen_records
 from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.writing.reshaping import (
-        AppendReport,
-        ReshardReport,
-        SalvagedShard,
-        SalvageReport,
-    )
+    from recordsmith.writing import AppendReport, ReshardReport, SalvagedShard, SalvageReport
 
 _PANELS = {
     WHICH: "split where sample take",

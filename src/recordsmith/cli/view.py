@@ -45,7 +45,7 @@ def view(
     finally:
         gc.freeze()
         gc.enable()
-    from recordsmith.viewing.access import redirecting_file  # loads NumPy
+    from recordsmith.viewing import redirecting_file
 
     with viewer, redirecting_file(viewer.url) as address, suppress(KeyboardInterrupt):
         print(viewer.url, flush=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.arrays import ArrowDecoder
 from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.format.example import Schema
 from recordsmith.support.work import WorkerPool
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.where import Where
+    from recordsmith.dataset.where.expression import Where
 
 DEFAULT_ROWS = 16_384
 _BATCH_BYTES = 16 << 20  # of the payloads in a batch, if no number of rows is requested

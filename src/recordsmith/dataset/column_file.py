@@ -160,7 +160,7 @@ def record_values(dataset: Dataset, key: str) -> ShardColumn:
 
 def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
     """Join the columns of all shards, and choose the selected records."""
-    from recordsmith.stores.local.scratch import scratch_array
+    from recordsmith.stores import scratch_array
 
     if not len(dataset):
         return ShardColumn(np.empty(0, np.uint8))

@@ -221,7 +221,7 @@ class Dataset(Summarized):
         Example:
             wide = dataset.filter("image/width > 640")
         """
-        from recordsmith.dataset.where import parse_where
+        from recordsmith.dataset.where.expression import parse_where
 
         return Dataset(self.view.matching(parse_where(where)))
 
@@ -460,12 +460,12 @@ class Dataset(Summarized):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
-        from recordsmith.dataset.where import parse_where
+        from recordsmith.dataset.arrow_stream import open_stream
+        from recordsmith.dataset.where.expression import parse_where
 
         condition = None if where is None else parse_where(where)
         if condition is not None:
             condition.check(self.view.column_schema)
-        from recordsmith.dataset.arrow_stream import open_stream
 
         return open_stream(
             self.view.records,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locate import (
+from recordsmith.dataset.locating import (
     Located,
     Paths,
     as_places,
@@ -30,8 +30,7 @@ from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.format.example import Schema
-from recordsmith.stores import is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import is_url, remote
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.explaining import explain_unknown
 

@@ -9,7 +9,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,13 +33,14 @@ from recordsmith.dataset.shard_sequence import (
     payload_sizes,
     scattered_blocks,
 )
-from recordsmith.format.example import BytesArray
+from recordsmith.format.example import BytesArray, ColumnDecoder
 from recordsmith.format.wire import RecordBlock
-from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.where import Where
+    from recordsmith.dataset.arrow.arrays import ArrowDecoder
+    from recordsmith.dataset.where.expression import Where
 
 _FEW_PLACES = 1 << 10
 
@@ -59,12 +60,6 @@ class RecordLocation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.number}, byte {self.offset}"
-
-
-class Decoder(Protocol):
-    """Decodes the payloads of many blocks, to columns or to Arrow."""
-
-    def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None: ...
 
 
 class LocatedBlock(msgspec.Struct, frozen=True):
@@ -112,7 +107,9 @@ class LocatedBlock(msgspec.Struct, frozen=True):
                 error.record = None if error.record is None else number
             raise
 
-    def append_to(self, decoder: Decoder, low: int = 0, high: int | None = None) -> None:
+    def append_to(
+        self, decoder: ColumnDecoder | ArrowDecoder, low: int = 0, high: int | None = None
+    ) -> None:
         """Append the rows low:high to a decoder; its errors have path and number."""
         block = self.block
         with self.located(low):

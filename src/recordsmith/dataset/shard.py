@@ -205,6 +205,14 @@ class Shard:
             self.known_record_count = self.index.record_count if count is None else count
         return self.known_record_count
 
+    def assume_record_count(self, count: int | None) -> None:
+        """Take a number of records as known, such as that of a shard that cannot be read."""
+        self.known_record_count = count
+
+    def assign_split(self, split: str) -> None:
+        """Put the shard into another split."""
+        self.split = split
+
     def portable(self, number: int = 0) -> Shard:
         """Return a copy that another process, in any folder, reads from this record on.
 

@@ -45,9 +45,13 @@ from recordsmith.format.wire import (
     lengths_of_headers,
 )
 from recordsmith.format.wire.compression import MAX_DECOMPRESSED_BYTES
-from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.local.caches import (
+from recordsmith.stores import (
     INDEX_FOLDER,
+    Location,
+    ObjectInfo,
+    PlaceLike,
+    as_folder,
+    as_location,
     check_private,
     make_private,
     make_private_folder,

@@ -35,7 +35,7 @@ from recordsmith.support.errors import (
 from recordsmith.support.words import first_of, suggest_names
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.where import Where
+    from recordsmith.dataset.where.expression import Where
 
 _NAMED_PATHS = 3
 
@@ -235,7 +235,7 @@ class View(msgspec.Struct):
                 option="restore_types",
                 value=True,
             )
-        from recordsmith.dataset.arrow import schema_from_text
+        from recordsmith.dataset.arrow.restoring import schema_from_text
 
         try:
             return schema_from_text(self.arrow_schema)

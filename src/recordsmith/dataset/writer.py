@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.arrow import ArrowStream, read_stream
+from recordsmith.dataset.arrow.library import ArrowStream
+from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -112,6 +113,11 @@ class ShardWriter:
         """CRC-32C of the bytes written to the file so far."""
         return self._file.crc32c
 
+    @property
+    def entry(self) -> ShardEntry:
+        """The entry of the shard in a manifest, once it is sealed."""
+        return ShardEntry(self.location.name, self.record_count, self.size_bytes, self.crc32c)
+
     def write(self, payload: BytesLike) -> None:
         """Write one record."""
         self._check_open()
@@ -165,6 +171,8 @@ class ShardWriter:
                 writer.write_columns({"x": [1, 2], "tags": [["a"], ["b", "c"]]})
         """
         if isinstance(columns, ArrowStream):
+            from recordsmith.dataset.arrow.columns import read_stream
+
             for part, valid in read_stream(columns):
                 self._write_columns(part, valid)
         else:

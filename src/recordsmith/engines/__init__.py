@@ -5,10 +5,10 @@ A job takes one as `engine=`, the command line as `--engine`. The bytes are the 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.support.explaining import unknown_word
+from recordsmith.support.explaining import check_word
+from recordsmith.support.lazy import LazyTable
 from recordsmith.support.tasks import Engine
 
 if TYPE_CHECKING:
@@ -17,20 +17,18 @@ if TYPE_CHECKING:
     from recordsmith.engines.ray import Ray as Ray
     from recordsmith.engines.spark import Spark as Spark
 
-_MODULES = {
-    "Beam": "beam",
-    "Processes": "processes",
-    "Ray": "ray",
-    "Spark": "spark",
-}
+_ENGINES: LazyTable[Any] = LazyTable(
+    __name__,
+    {name.lower(): f"{name.lower()}.{name}" for name in ("Beam", "Processes", "Ray", "Spark")},
+)
 
 __all__ = ["Beam", "Engine", "Processes", "Ray", "Spark", "parse_engine"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return _ENGINES[name.lower()]
 
 
 def parse_engine(text: str | None) -> Engine | None:
@@ -46,8 +44,6 @@ def parse_engine(text: str | None) -> Engine | None:
     name, _, address = text.partition(":")
     if address.startswith("//"):
         address = text
-    for kind, module in _MODULES.items():
-        if module == name:
-            engine: Engine = __getattr__(kind).parse(address)
-            return engine
-    raise unknown_word("engine", name, _MODULES.values())
+    check_word("engine", name, _ENGINES)
+    engine: Engine = _ENGINES[name].parse(address)
+    return engine

@@ -16,8 +16,7 @@ from contextlib import ExitStack, closing, redirect_stderr, suppress
 from functools import partial
 from typing import Any
 
-from recordsmith.stores import Location, as_folder, is_url
-from recordsmith.stores.local.scratch import ScratchFile, ScratchFolder
+from recordsmith.stores import Location, ScratchFile, ScratchFolder, as_folder, is_url
 from recordsmith.support.errors import MissingExtraError, OptionError
 from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error, result_error
 from recordsmith.support.work import WorkerPool

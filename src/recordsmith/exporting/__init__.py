@@ -3,8 +3,13 @@
 There is one module per format.
 """
 
-from recordsmith.exporting.card import Card, card
-from recordsmith.exporting.export import ExportReport, export
-from recordsmith.exporting.exporter import EXPORTERS
+from recordsmith.support.lazy import lazy_names
 
-__all__ = ["EXPORTERS", "Card", "ExportReport", "card", "export"]
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "dataset_card": "card",
+        "export_dataset": "ExportReport export",
+        "readers": "reader_code",
+    },
+)

@@ -18,13 +18,16 @@ from recordsmith.dataset import (
     Dataset,
     SelectedRecords,
     View,
+    check_shard_options,
     joined_shards,
+    part_for_task,
+    part_from_task,
     records_of,
     records_of_part,
+    shard_bounds,
+    shard_counts,
     shard_parts,
 )
-from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.dataset.shard_counts import check_shard_options, shard_bounds, shard_counts
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     Exporter,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
-from recordsmith.dataset.selected_records import Decoder
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.format.example import Features
 from recordsmith.support.lazy import LazyTable
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import ArrowDecoder
 
 _FORMATS = {
     "array-record": ("array_record.ArrayRecordFiles", "for Grain; needs the extra array-record"),
@@ -137,7 +139,7 @@ class TableFiles(FileExporter):
     decoder: decodes the records for `add`; made by `begin`.
     """
 
-    decoder: Decoder
+    decoder: ArrowDecoder
 
     @abstractmethod
     def add(self, row_count: int, position: Callable[[int], int]) -> int:

@@ -13,6 +13,6 @@ with needs_extra("jax"):
     from recordsmith.jax.conversion import convert
     from recordsmith.jax.shardings import this_rank
     from recordsmith.jax.stream import JaxBatches, batches
-    from recordsmith.loading.adapters import RaggedParts
+    from recordsmith.loading import RaggedParts
 
 __all__ = ["JaxBatches", "RaggedParts", "batches", "convert", "this_rank"]

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, Sharding
 
 from recordsmith.format.example import RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
-from recordsmith.loading.adapters import convert_entry
+from recordsmith.loading import convert_entry
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.words import suggest_names
 

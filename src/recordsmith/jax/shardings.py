@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import jax
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.loading.adapters import Rank
+from recordsmith.loading import Rank
 from recordsmith.support.errors import OptionError, option
 
 Shardings: TypeAlias = Sharding | Mapping[str, Sharding | None] | None

@@ -13,9 +13,7 @@ from typing import Any, TypeAlias
 
 from recordsmith.jax.conversion import convert
 from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
-from recordsmith.loading import Loader
-from recordsmith.loading.adapters import check_loader
-from recordsmith.loading.order.schedule import EpochProgress
+from recordsmith.loading import EpochProgress, Loader, check_loader
 from recordsmith.support.errors import OptionError
 from recordsmith.support.number_options import whole_number
 

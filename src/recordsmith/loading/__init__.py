@@ -2,27 +2,35 @@
 
 from recordsmith.support.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
+        "adapters": "RaggedParts Rank check_loader convert_entry",
         "augment.colour_jitter": "ColorJitter",
         "augment.mixing": "Cutmix Mixup",
         "augment.random_erasing": "RandomErasing",
+        "batches.user_functions": "Maps",
         "entry_spec": "EntrySpec",
         "episodes.episodes": "Episodes",
         "examples": "Examples",
-        "features": "Bytes Padded Position Present Ragged Raw Scalar Tensor Text",
+        "features.bytes": "Bytes Raw Text",
+        "features.declaration": "Features",
         "features.images.boxes": "Boxes",
         "features.images.image": "Image",
         "features.images.mask": "Mask",
         "features.images.patches": "Patches",
         "features.normalising": "Normalise",
+        "features.numbers": "Padded Position Present Ragged Scalar Tensor",
         "loader": "Loader",
-        "loader_stats": "LoaderStats",
+        "measuring.bench": "bench",
+        "measuring.bench_report": "BenchReport",
         "order.buckets": "BucketBySize",
         "order.mix": "Mix",
         "order.packed": "Packed",
+        "order.schedule": "EpochProgress",
         "order.shuffle": "BlockShuffle",
         "order.weighted": "Weighted",
+        "session": "Iteration",
+        "worker_iterations": "Start",
     },
 )

@@ -8,7 +8,7 @@
 `reading` and `writing` are for Ray Data, `this_rank` for Ray Train.
 """
 
-from recordsmith.loading.adapters import Rank
+from recordsmith.loading import Rank
 
 try:
     from recordsmith.ray.reading import RecordsmithDatasource, read

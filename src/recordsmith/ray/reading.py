@@ -19,7 +19,7 @@ from recordsmith.dataset import Dataset, dataset_of, parts_of
 from recordsmith.support.errors import OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.dataset.locate import Paths
+    from recordsmith.dataset import Paths
 
 _WHOLE_BYTES = 1 << 62
 _TASK_BYTES = 32 << 20  # Ray would make tasks of 1 MB; each costs as much as decoding 10 MB

@@ -14,14 +14,14 @@ from ray.data.datasource import Datasink
 from recordsmith.dataset import Dataset, open  # noqa: A004
 from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building.table_writing import (
+from recordsmith.writing import (
     PartResult,
     TableJob,
-    abandon,
-    begin,
-    finish,
+    abandon_table,
+    begin_table,
+    finish_table,
     job_folder,
-    write_part,
+    write_table_part,
 )
 
 _OBJECTS = "ray.data.arrow_pickled_object"
@@ -125,24 +125,24 @@ class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
     def on_write_start(self, schema: Any = None) -> None:  # noqa: ARG002 - as Ray passes it
         """Check the folder and note that the job has begun."""
         if self._job is None:
-            self._job = begin(self.out, self._overwrite, source="Ray", **self._options)
+            self._job = begin_table(self.out, self._overwrite, source="Ray", **self._options)
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> PartResult:
         """Write the blocks of a task; return what `on_write_complete` needs."""
         assert self._job is not None, "Ray calls on_write_start first"
-        return write_part(self._job, ctx.task_idx, _tables(blocks))
+        return write_table_part(self._job, ctx.task_idx, _tables(blocks))
 
     def on_write_complete(self, write_result: Any) -> None:
         """Publish the dataset."""
         self.on_write_start()
         assert self._job is not None
         results = [result for result in write_result.write_returns if result is not None]
-        finish(self._job, results)
+        finish_table(self._job, results)
 
     def on_write_failed(self, error: BaseException) -> None:  # noqa: ARG002 - as Ray passes it
         """Remove what was written."""
         if self._job is not None:
-            abandon(self._job)
+            abandon_table(self._job)
 
 
 def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
+from recordsmith.dataset import RECORD_SUFFIXES, has_split_word
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_TABLES, FileTree, TreeSource
 from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, refusal
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.known_names import ARCHIVE_SUFFIXES, TABLE_SUFFIXES, is_array_name
@@ -41,7 +41,6 @@ from recordsmith.support.words import count
 
 _MAX_NOTICES = 100
 _MAX_DATASETS = 20
-_MAX_TABLES = 50
 _WITHOUT_IMAGES = ("shards", "tfds", "lerobot", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
 
@@ -215,7 +214,7 @@ def detect(
             raise OptionError(
                 option="leave_out", value=name, expected=f"a file or folder in {root}, or a pattern"
             )
-    tables = itertools.islice(tree.files(".csv", depth=2), _MAX_TABLES)
+    tables = itertools.islice(tree.files(".csv", depth=2), MAX_TABLES)
     tree.foreign = frozenset(p for p in tables if recognise_annotations(p, tree.head(p)))
     if format is None:
         check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))

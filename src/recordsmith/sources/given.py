@@ -15,7 +15,7 @@ def as_source(given: Any) -> Source | None:
     """The source itself, or that of a dataset of Hugging Face or of an Arrow table; else None."""
     if hasattr(given, "list_samples"):
         return given  # type: ignore[no-any-return]
-    from recordsmith.dataset.arrow import ArrowStream
+    from recordsmith.dataset import ArrowStream
     from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 
     if is_hub_dataset(given):

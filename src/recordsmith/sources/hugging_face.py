@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import import_pyarrow
 from recordsmith.format.example import Kind
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features

@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from recordsmith.dataset.names import split_word
+from recordsmith.dataset import split_word
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree

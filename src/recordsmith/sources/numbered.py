@@ -174,7 +174,7 @@ class SampleTable(LazySequence[Sample]):
     def __iter__(self) -> Iterator[Sample]:
         return self.select(range(len(self)))
 
-    def select(self, numbers: Sequence[int]) -> Iterator[Sample]:
+    def select(self, numbers: Sequence[int] | Int64Array) -> Iterator[Sample]:
         """Yield some samples by their numbers."""
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)

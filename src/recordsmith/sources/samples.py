@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from recordsmith.format.example import Kind, SequenceExample
 from recordsmith.stores import Location, as_place
 from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import unknown_word
 from recordsmith.support.lazy import LazyTable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for
@@ -138,7 +141,7 @@ class StoredReader:
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
         return {"reader": type(self).__name__} | {
             name: {"location": str(value.absolute())} if isinstance(value, Location) else value
             for name, value in values.items()

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset
 from recordsmith.dataset import open as open_dataset
-from recordsmith.stores import is_url
-from recordsmith.stores.remote.store_options import parse_store_options
+from recordsmith.stores import is_url, parse_store_options
 from recordsmith.support.errors import OptionError, RecordsmithError
 from recordsmith.support.words import parse_size, similar_name
 

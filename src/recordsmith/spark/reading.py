@@ -10,10 +10,14 @@ from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from recordsmith.dataset import Dataset, parts_of, records_of
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.arrow_stream import open_stream
-from recordsmith.dataset.where import parse_where
+from recordsmith.dataset import (
+    Dataset,
+    import_pyarrow,
+    open_stream,
+    parse_where,
+    parts_of,
+    records_of,
+)
 from recordsmith.format.example import Schema
 from recordsmith.spark.options import ReadOptions, without_traceback
 from recordsmith.spark.types import batch_schema, in_stored_unit

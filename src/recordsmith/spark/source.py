@@ -7,8 +7,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from recordsmith.dataset.arrow import arrow_schema
-from recordsmith.dataset.arrow.schema import columns_of
+from recordsmith.dataset import arrow_schema, columns_of
 from recordsmith.format.example import Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
 from recordsmith.spark.types import check_types, declared_schema, spark_schema

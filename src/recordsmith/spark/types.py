@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from recordsmith.dataset.arrow import feature_kinds
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import feature_kinds, import_pyarrow
 from recordsmith.format.example import FeatureSchema, Kind, Schema
 from recordsmith.support.errors import OptionError, Problems
 

@@ -11,12 +11,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from recordsmith.spark.options import WriteOptions, without_traceback
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building.table_writing import abandon, begin, finish, write_part
+from recordsmith.writing import abandon_table, begin_table, finish_table, write_table_part
 
 
 @dataclass
 class WrittenPart(WriterCommitMessage):
-    """What a task has written; `result` as in `write_part`."""
+    """What a task has written; `result` as in `write_table_part`."""
 
     result: Any
 
@@ -26,7 +26,7 @@ class RecordsmithWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
         try:
-            self._job = begin(
+            self._job = begin_table(
                 options.path,
                 overwrite,
                 split=options.split,
@@ -45,14 +45,14 @@ class RecordsmithWriter(DataSourceArrowWriter):
         """Write the batches of one partition, in an attempt that other attempts do not disturb."""
         context = TaskContext.get()
         assert context is not None
-        return WrittenPart(write_part(self._job, context.partitionId(), iterator))
+        return WrittenPart(write_table_part(self._job, context.partitionId(), iterator))
 
     @without_traceback()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the shards of the attempts that Spark has chosen."""
         results = [message.result for message in messages if isinstance(message, WrittenPart)]
-        finish(self._job, results)
+        finish_table(self._job, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what was written."""
-        abandon(self._job)
+        abandon_table(self._job)

@@ -6,24 +6,26 @@ objects through a `Location`: a store and a key in it.
 
 from recordsmith.support.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "checks": (
-            "busy_error check_key check_range check_version folder_error missing_error "
-            "no_lock_notice"
-        ),
+        "cache.folder": "CacheReport inspect_cache",
+        "checks": "busy_error folder_error no_lock_notice",
         "folders": "EXPORT_NOTE FolderWriter shared_folder write_folder",
-        "local.store": "LocalStore",
+        "local.caches": (
+            "INDEX_FOLDER PRIVATE_MODE check_private make_private make_private_folder "
+            "user_cache_folder"
+        ),
+        "local.scratch": "ScratchFile ScratchFolder convert_by_files release_pages scratch_array",
         "location": (
-            "NOTE_BYTES Location PlaceLike as_folder as_location as_place is_url "
-            "read_document read_existing read_note write_atomically write_document"
+            "Location NOTE_BYTES PlaceLike as_folder as_location as_place is_url "
+            "read_document read_existing read_note remote write_atomically write_document"
         ),
         "memory": "MemoryStore",
+        "network.store_options": "parse_store_options read_settings",
         "object_reader": "ObjectReader",
-        "object_writer": "Data ObjectWriter pieces_of",
+        "object_writer": "ObjectWriter",
         "parallel_reads": "Range",
-        "store": "FolderEntry ObjectInfo Store",
-        "whole_writer": "WholeWriter",
+        "store": "FolderEntry ObjectInfo Store WrappedStore",
     },
 )

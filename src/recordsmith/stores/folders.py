@@ -78,9 +78,9 @@ def write_folder(
     if not isinstance(store, LocalStore):
         if folder.key and folder.exists():
             raise _file_error(folder)
-        writer = FolderWriter(folder, str(folder), keeping)
-        writer.check_empty(overwrite=overwrite)
-        with _finished(writer, note):
+        entries = _Entries(folder, str(folder), keeping)
+        finished = entries.check_empty(overwrite=overwrite)
+        with _finished(FolderWriter(entries, finished), note) as writer:
             yield writer
     else:
         named = store.path_of_folder(folder.key)
@@ -89,18 +89,18 @@ def write_folder(
 
         job = hashlib.sha256(json.dumps([note, sorted(keeping)]).encode()).hexdigest()
         with _staging(path, named, report) as staging:
-            writer = _StagedFolderWriter(path, str(named), keeping, staging, job)
-            writer.check_empty(overwrite=overwrite)
-            with _finished(writer, note):
+            entries = _Entries(Location(LocalStore(path), ""), str(named), keeping, job)
+            finished = entries.check_empty(overwrite=overwrite)
+            with _finished(_StagedFolderWriter(path, staging, entries, finished), note) as writer:
                 yield writer
     (folder / BEGUN_NOTE).delete()  # the last change of all
 
 
 @contextmanager
-def _finished(writer: FolderWriter, note: Mapping[str, Any]) -> Iterator[None]:
+def _finished(writer: FolderWriter, note: Mapping[str, Any]) -> Iterator[FolderWriter]:
     """Complete the folder at the end of the block, or remove what was written."""
     try:
-        yield
+        yield writer
         writer.finish(note)
     except BaseException as error:
         with suppress(FileAccessError):  # the reason for removing it is of more use
@@ -132,42 +132,131 @@ def shared_folder(document: Mapping[str, Any]) -> Iterator[FolderWriter]:
         writer.discard()
 
 
+class _Entries:
+    """The entries of a new folder, by their names, and those of an earlier one that they replace.
+
+    folder, named: where it is, and what messages call it.
+    keeping: as in `write_folder`.
+    job: what the note of a begun job identifies it by.
+    written: those that have their final names.
+    noted: those that the note of the begun job lists.
+    """
+
+    def __init__(
+        self, folder: Location, named: str, keeping: Mapping[str, str], job: str = ""
+    ) -> None:
+        self.folder = folder
+        self.named = named
+        self.job = job
+        self.written: set[str] = set()
+        self.noted: set[str] = set()
+        self._keeping = keeping
+        self._earlier: set[str] = set()  # is removed before the first name is given
+        self._replaceable: set[str] = set()
+
+    @property
+    def are_left(self) -> bool:
+        """Whether the note lists what is left of an earlier folder."""
+        return bool(self.noted & self._replaceable)
+
+    def check_empty(self, *, overwrite: bool) -> Mapping[str, Any] | None:
+        """Find what is in the folder; raise OptionError if it must not be replaced.
+
+        Returns the result of an equal job that was killed after it wrote everything.
+        """
+        folder = self.folder
+        names = {
+            name for name, kind, *_ in folder.list_entries()
+            if name != _STAGING and (kind != "folder" or (folder / name).is_folder())
+        }  # fmt: skip
+        begun = folder / BEGUN_NOTE
+        own = set(_entries_in(begun, self.job) if self.job else ())  # killed at its end
+        finished = _result_in(begun) if own and own <= names else None
+        own |= {BEGUN_NOTE, EXPORT_NOTE} if own else set()
+        entries = sorted(names - own, key=lambda name: (name == EXPORT_NOTE, name))  # files first
+        if entries and not overwrite:
+            raise OptionError(
+                f"{self.named} is not empty: it contains {entries[0]}"
+                + (f" and {len(entries) - 1:,} more" if len(entries) > 1 else ""),
+                option="out",
+                value=self.named,
+                remedy=(
+                    f"Choose another folder, or replace an earlier export with "
+                    f"{option('overwrite', True)}."
+                ),
+            )
+        folder.store.remove_leftovers(folder.key, (EXPORT_NOTE, BEGUN_NOTE))
+        self._replaceable = names - {BEGUN_NOTE}
+        self._earlier = {EXPORT_NOTE, *_entries_in(folder / EXPORT_NOTE), *_entries_in(begun)}
+        return finished
+
+    def begin(self, entries: Collection[str], remove: Callable[[str], None]) -> None:
+        """Note entries before they get their names, and remove what is in their way.
+
+        The first ones also remove an earlier folder, its note first. If this process is killed, the
+        next one that overwrites the folder finds in the note what is left.
+        """
+        removed = {*entries, *self._earlier} & self._replaceable
+        for name in removed:
+            identity = (self.folder / name).identity
+            for kept, shown in self._keeping.items():
+                if kept == identity or kept.startswith(f"{identity}/"):
+                    raise OptionError(
+                        f"{os.path.join(self.named, name)} is in the way and contains {shown}, "
+                        "which is being exported",
+                        option="out",
+                        remedy="Choose another folder.",
+                    )
+        self.written.update(entries)
+        self.noted |= {*entries, *removed}
+        self.put_note()
+        for name in sorted(removed, key=lambda name: (name != EXPORT_NOTE, name)):
+            remove(name)
+        self._replaceable -= removed
+        self._earlier = set()
+
+    def put_note(self, result: Mapping[str, Any] | None = None) -> None:
+        """Write the note of the begun job."""
+        note: dict[str, Any] = {"job": self.job} if self.job else {}
+        if result is not None:
+            note["result"] = result
+        (self.folder / BEGUN_NOTE).put(_note_to_bytes(note, self.noted))
+        self.sync()
+
+    def finish(self, note: Mapping[str, Any]) -> None:
+        """Complete the folder with its note."""
+        self.sync()
+        (self.folder / EXPORT_NOTE).put(_note_to_bytes(note, self.written))
+        self.sync()
+
+    def sync(self) -> None:
+        """Sync the folder."""
+        self.folder.store.sync(self.folder.key)
+
+
 class FolderWriter:
-    """Writes the objects of a new folder under their final names. For one thread."""
+    """Writes the objects of a new folder under their final names. For one thread.
+
+    finished: the `result` of an equal job that was killed after it wrote everything; the end of
+        the block completes that if `keep` is called.
+    result: what such a later job finds in `finished`.
+    """
 
     def __init__(
         self,
-        folder: Location,
-        named: str,
-        keeping: Mapping[str, str],
-        *,
-        job: str = "",
+        entries: _Entries,
+        finished: Mapping[str, Any] | None = None,
         scratch_folder: str | None = None,
     ) -> None:
-        """Open the folder.
-
-        Args:
-            named: the folder in messages.
-            keeping: as in `write_folder`.
-            job: what the note of a begun job identifies it by.
-            scratch_folder: for temporary files; None means the one of the system.
-        """
-        self._folder = folder
-        self._named = named
-        self._keeping = keeping
-        self._job = job
+        """`scratch_folder`: for temporary files; None means the one of the system."""
+        self.finished = finished
+        self.result: Mapping[str, Any] | None = None
+        self._entries = entries
+        self._folder = entries.folder
         self._scratch_folder = scratch_folder
         self._scratch_files: list[IO[bytes]] = []
         self._open: dict[str, tuple[ObjectWriter, BinaryIO]] = {}
         self._written: list[str] = []
-        self._entries: set[str] = set()  # the names directly in the folder that are written
-        self._noted: set[str] = set()
-        self._earlier: set[str] = set()  # is removed before the first name is given
-        self._replaceable: set[str] = set()
-        self.result: Mapping[str, Any] | None = None
-        """What a later job finds in `finished` if this one is killed after it wrote everything."""
-        self.finished: Mapping[str, Any] | None = None
-        """The `result` of such a job, which the next `finish` completes if `keep` is called."""
         self._is_kept = False
 
     def keep(self) -> None:
@@ -183,8 +272,8 @@ class FolderWriter:
 
     def _open_object(self, name: str) -> ObjectWriter:
         entry = name.partition("/")[0]
-        if entry not in self._entries:
-            self._begin([entry])
+        if entry not in self._entries.written:
+            self._entries.begin([entry], self._remove)
         return (self._folder / name).open_write(overwrite=False)
 
     def close(self, name: str) -> int:
@@ -204,10 +293,10 @@ class FolderWriter:
         Returns:
             What `shared_folder` needs, as plain JSON values without credentials.
         """
-        self._job = os.urandom(16).hex()
-        self._begin({name.partition("/")[0] for name in names})
+        self._entries.job = os.urandom(16).hex()
+        self._entries.begin({name.partition("/")[0] for name in names}, self._remove)
         self._written += names
-        return {"folder": str(self._folder.absolute()), "job": self._job}
+        return {"folder": str(self._folder.absolute()), "job": self._entries.job}
 
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small, until the end of the writer."""
@@ -230,88 +319,23 @@ class FolderWriter:
     def remove(self) -> None:
         """Delete what was written."""
         self.discard()
-        if self._job:  # a process that is still writing finds out
-            self._job = ""
-            self._put_note()
+        if self._entries.job:  # a process that is still writing finds out
+            self._entries.job = ""
+            self._entries.put_note()
         for name in self._written:
             (self._folder / name).delete()
-        if not self._noted & self._replaceable:  # else it lists what is left of an earlier folder
+        if not self._entries.are_left:
             (self._folder / BEGUN_NOTE).delete()
 
     def finish(self, note: Mapping[str, Any]) -> None:
         """Complete the folder with its note."""
-        self._sync()
-        (self._folder / EXPORT_NOTE).put(_note_to_bytes(note, self._entries))
-        self._sync()
-
-    def check_empty(self, *, overwrite: bool) -> None:
-        """Find what is in the folder; raise OptionError if it must not be replaced."""
-        folder = self._folder
-        names = {
-            name for name, kind, *_ in folder.list_entries()
-            if name != _STAGING and (kind != "folder" or (folder / name).is_folder())
-        }  # fmt: skip
-        begun = folder / BEGUN_NOTE
-        own = set(_entries_in(begun, self._job) if self._job else ())  # killed at its end
-        if own and own <= names:
-            self.finished = _result_in(begun)
-        own |= {BEGUN_NOTE, EXPORT_NOTE} if own else set()
-        entries = sorted(names - own, key=lambda name: (name == EXPORT_NOTE, name))  # files first
-        if entries and not overwrite:
-            raise OptionError(
-                f"{self._named} is not empty: it contains {entries[0]}"
-                + (f" and {len(entries) - 1:,} more" if len(entries) > 1 else ""),
-                option="out",
-                value=self._named,
-                remedy=(
-                    f"Choose another folder, or replace an earlier export with "
-                    f"{option('overwrite', True)}."
-                ),
-            )
-        folder.store.remove_leftovers(folder.key, (EXPORT_NOTE, BEGUN_NOTE))
-        self._replaceable = names - {BEGUN_NOTE}
-        self._earlier = {EXPORT_NOTE, *_entries_in(folder / EXPORT_NOTE), *_entries_in(begun)}
-
-    def _begin(self, entries: Collection[str]) -> None:
-        """Note entries before they get their names, and remove what is in their way.
-
-        The first ones also remove an earlier folder, its note first. If this process is killed, the
-        next one that overwrites the folder finds in the note what is left.
-        """
-        removed = {*entries, *self._earlier} & self._replaceable
-        for name in removed:
-            place = (self._folder / name).identity
-            for kept, shown in self._keeping.items():
-                if kept == place or kept.startswith(f"{place}/"):
-                    raise OptionError(
-                        f"{os.path.join(self._named, name)} is in the way and contains {shown}, "
-                        "which is being exported",
-                        option="out",
-                        remedy="Choose another folder.",
-                    )
-        self._entries.update(entries)
-        self._noted |= {*entries, *removed}
-        self._put_note()
-        for name in sorted(removed, key=lambda name: (name != EXPORT_NOTE, name)):
-            self._remove(name)
-        self._replaceable -= removed
-        self._earlier = set()
-
-    def _put_note(self, result: Mapping[str, Any] | None = None) -> None:
-        note: dict[str, Any] = {"job": self._job} if self._job else {}
-        if result is not None:
-            note["result"] = result
-        (self._folder / BEGUN_NOTE).put(_note_to_bytes(note, self._noted))
-        self._sync()
+        self._entries.finish(note)
 
     def _remove(self, name: str) -> None:
-        """Remove an entry of the folder."""
-        place = self._folder / name
-        for location in [*place.list(), place]:
+        """Remove an entry of an earlier folder."""
+        entry = self._folder / name
+        for location in [*entry.list(), entry]:
             location.delete()
-
-    def _sync(self) -> None:
-        self._folder.store.sync(self._folder.key)
 
 
 class _SharedFolderWriter(FolderWriter):
@@ -319,7 +343,7 @@ class _SharedFolderWriter(FolderWriter):
 
     def __init__(self, folder: Location, job: str) -> None:
         scratch_folder = str(folder) if folder.store.can_rename else None
-        super().__init__(folder, str(folder), {}, job=job, scratch_folder=scratch_folder)
+        super().__init__(_Entries(folder, str(folder), {}, job), scratch_folder=scratch_folder)
         self._check()
 
     def _open_object(self, name: str) -> ObjectWriter:
@@ -328,13 +352,13 @@ class _SharedFolderWriter(FolderWriter):
         return writer
 
     def _check(self) -> bool:
-        if _entries_in(self._folder / BEGUN_NOTE, self._job):
+        if _entries_in(self._folder / BEGUN_NOTE, self._entries.job):
             return True
         raise FileAccessError(
             errno.ESTALE,
             "the job that writes it has ended, or runs on a machine that does not share this "
             "folder",
-            self._named,
+            self._entries.named,
             operation="write",
         )
 
@@ -383,16 +407,16 @@ class _StagedFolderWriter(FolderWriter):
     """Writes files to a hidden folder, and gives them their names at the end."""
 
     def __init__(
-        self, path: Path, named: str, keeping: Mapping[str, str], staging: Path, job: str
+        self, path: Path, staging: Path, entries: _Entries, finished: Mapping[str, Any] | None
     ) -> None:
+        super().__init__(entries, finished, scratch_folder=str(staging / "new"))
         self._path, self._new = path, staging / "new"
         kept = (staging / f"old-{number}" for number in count(1))
         self._old = next(folder for folder in kept if not os.path.lexists(folder))
         self._folders: set[str] = set()
         self._files: dict[str, BinaryIO] = {}
-        super().__init__(
-            Location(LocalStore(path), ""), named, keeping, job=job, scratch_folder=str(self._new)
-        )
+        self._clear(keeping="old-")
+        self._new.mkdir()
 
     def open(self, name: str) -> BinaryIO:
         folder = check_key(name).rpartition("/")[0]
@@ -415,17 +439,12 @@ class _StagedFolderWriter(FolderWriter):
         (as_folder(self._new) / BEGUN_NOTE).put(_note_to_bytes({"job": job}, names))
         return {"folder": str(self._new.absolute()), "job": job}
 
-    def check_empty(self, *, overwrite: bool) -> None:
-        super().check_empty(overwrite=overwrite)
-        self._clear(keeping="old-")
-        self._new.mkdir()
-
     def discard(self) -> None:
         super().discard()
         for file in self._files.values():
             with suppress(OSError):
                 file.close()
-        if not self._noted:  # else what could not be moved stays for the user
+        if not self._entries.noted:  # else what could not be moved stays for the user
             with suppress(OSError):
                 self._clear(keeping="old-")
 
@@ -449,18 +468,18 @@ class _StagedFolderWriter(FolderWriter):
                     remedy="All machines must see the folder of the export.",
                 )
         if self._is_kept:
-            self._entries.update(_entries_in(self._folder / BEGUN_NOTE, self._job))
+            self._entries.written.update(_entries_in(self._folder / BEGUN_NOTE, self._entries.job))
         else:
             entries = [name for name in os.listdir(self._new) if not is_temporary_name(name)]
-            self._begin(entries)
+            self._entries.begin(entries, self._remove)
             for name in sorted(entries):
                 rename(self._new / name, self._path / name)
             if self.result is not None:
-                self._sync()
-                self._noted = set(entries)
-                self._put_note(self.result)
+                self._entries.sync()
+                self._entries.noted = set(entries)
+                self._entries.put_note(self.result)
         super().finish(note)
-        self._noted.clear()
+        self._entries.noted.clear()
         with suppress(OSError):
             self._clear()
 

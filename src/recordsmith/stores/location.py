@@ -27,12 +27,12 @@ STORES: LazyTable[type[Store]] = LazyTable(
     "recordsmith.stores",
     {
         "memory": "memory.MemoryStore",
-        **dict.fromkeys(("http", "https"), "remote.web_store.WebStore"),
+        **dict.fromkeys(("http", "https"), "network.web_store.WebStore"),
         **dict.fromkeys(
             ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"),
-            "remote.object_store.ObjectStore",
+            "network.object_store.ObjectStore",
         ),
-        "*": "remote.fsspec_store.FsspecStore",
+        "*": "network.fsspec_store.FsspecStore",
     },
 )
 """By the schemes of their URLs; the last one has all others."""
@@ -302,7 +302,7 @@ def remote(
     Example:
         dataset = rs.open(rs.remote("s3://bucket/flowers", store_options={"region": "eu-west-1"}))
     """
-    from recordsmith.stores.remote.store_options import PassedOptions, read_settings
+    from recordsmith.stores.network.store_options import PassedOptions, read_settings
 
     settings = read_settings()
     if store_options is not None and not isinstance(store_options, Mapping):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from recordsmith.support.errors import OptionError, RecordsmithError
 
-VERSION = 2
+VERSION = 3
 """Changes if a worker of another version would write other bytes or return other results, or cannot
 read a task.
 """

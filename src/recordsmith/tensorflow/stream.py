@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from recordsmith.loading import Loader
-from recordsmith.loading.adapters import Rank, check_loader
-from recordsmith.loading.session import Iteration
+from recordsmith.loading import Iteration, Loader, Rank, check_loader
 from recordsmith.support.errors import FunctionError, OptionError, option
 from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of

@@ -10,7 +10,7 @@ has single examples for samplers.
 from recordsmith.support.errors import needs_extra
 
 with needs_extra("torch"):
-    from recordsmith.loading.adapters import RaggedParts
+    from recordsmith.loading import RaggedParts
     from recordsmith.torch.stream import TorchBatches, batches, this_rank
     from recordsmith.torch.tensors import ExampleDataset, convert, examples
 

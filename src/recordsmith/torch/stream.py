@@ -20,11 +20,15 @@ import torch.distributed
 import torch.utils.data
 from torch.utils.data import default_collate, get_worker_info
 
-from recordsmith.loading import Loader
-from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
-from recordsmith.loading.order.schedule import EpochProgress
-from recordsmith.loading.session import Iteration
-from recordsmith.loading.worker_iterations import Start
+from recordsmith.loading import (
+    EpochProgress,
+    Iteration,
+    Loader,
+    RaggedParts,
+    Rank,
+    Start,
+    check_loader,
+)
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert

@@ -13,10 +13,7 @@ import numpy.typing as npt
 import torch.utils.data
 
 from recordsmith.dataset import Dataset
-from recordsmith.loading import Examples
-from recordsmith.loading.adapters import RaggedParts, convert_entry
-from recordsmith.loading.batches.user_functions import Maps
-from recordsmith.loading.features.declaration import Features
+from recordsmith.loading import Examples, Features, Maps, RaggedParts, convert_entry
 from recordsmith.support.errors import OptionError, option
 
 

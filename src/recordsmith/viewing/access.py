@@ -17,12 +17,7 @@ from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 
-from recordsmith.stores.local.caches import (
-    PRIVATE_MODE,
-    check_private,
-    make_private_folder,
-    user_cache_folder,
-)
+from recordsmith.stores import PRIVATE_MODE, check_private, make_private_folder, user_cache_folder
 from recordsmith.support.errors import FileAccessError, OptionError, accessing, option
 
 TOKEN_VARIABLE = "RECORDSMITH_VIEW_TOKEN"  # noqa: S105 - the name of a variable

@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from recordsmith.dataset.record_document import key_text
+from recordsmith.dataset import key_text
 from recordsmith.format.example import keys
-from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
+from recordsmith.image import COLOUR_COUNT, label_colour
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.support.work import processor_count
 from recordsmith.viewing.completion import complete

@@ -9,8 +9,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.format.example import keys
 from recordsmith.loading import Boxes, Image, Loader, Mask, Scalar, Text
-from recordsmith.stores import Location
-from recordsmith.stores.memory import MemoryStore
+from recordsmith.stores import Location, MemoryStore
 from recordsmith.support.errors import OptionError
 from recordsmith.viewing.drawing.batch import draw_batch
 from recordsmith.viewing.drawing.scene import SceneReader

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.checking.stats.class_counts import LabelCounter
-from recordsmith.checking.stats.sampling import Hashes, ValueSample, hash_positions
-from recordsmith.dataset.record_document import key_text
+from recordsmith.checking import Hashes, LabelCounter, ValueSample, hash_positions
+from recordsmith.dataset import key_text
 from recordsmith.format.example import BytesArray, FeatureSchema, RaggedArray, keys
 from recordsmith.support.buffers import Int64Array
 from recordsmith.viewing.lru_cache import LruCache

@@ -7,26 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.record_document import (
-    contents_of,
-    feature_document,
-    key_text,
-    section_documents,
-)
+from recordsmith.dataset import contents_of, feature_document, key_text, section_documents
 from recordsmith.format.example import classify
 from recordsmith.format.example.keys import may_be_mask
 from recordsmith.format.wire import masked_crc32c
 from recordsmith.image import (
+    COLOUR_COUNT,
     MAX_PIXELS,
     MaskValues,
+    check_size,
     decode_image,
     decode_mask,
+    draw_mask,
     encode_png,
     exif_orientation,
     probe_image,
+    reserve_for_decoding,
 )
-from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
-from recordsmith.image.drawing.overlay import COLOUR_COUNT, draw_mask
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.records import ViewedRecords
@@ -298,7 +295,7 @@ def _images(
     """The images of features from `start`: which values they are, and their headers; and how many
     values each of these features has.
     """
-    from recordsmith.dataset.examples import probe
+    from recordsmith.dataset import probe
 
     images: list[dict[str, Any]] = []
     counts: dict[str, int] = {}

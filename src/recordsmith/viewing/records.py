@@ -21,19 +21,20 @@ from msgspec.structs import replace
 from recordsmith.dataset import (
     Dataset,
     Faults,
+    Paths,
     SelectedRecords,
     Shard,
     View,
+    dataset_of,
     joined_shards,
+    kept_values,
+    open_around_defects,
+    reading_threads,
     records_of,
 )
-from recordsmith.dataset.column_file import kept_values
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.opening import dataset_of, open_around_defects
-from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey
 from recordsmith.format.wire import RecordBlock
-from recordsmith.image.decoding.memory import reserve_memory
+from recordsmith.image import reserve_memory
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     DataError,
@@ -212,14 +213,14 @@ class ViewedRecords:
             return shard.record_count
         except FileAccessError as error:
             self._note(shard, error)
-            shard.known_record_count = 0
+            shard.assume_record_count(0)
             return 0
         except DataError as error:
             with suppress(RecordsmithError):
                 shard.keep_readable()
-            shard.known_record_count = shard.known_record_count or 0
+            shard.assume_record_count(shard.known_record_count or 0)
             self._note(shard, error)
-            return shard.known_record_count
+            return shard.known_record_count or 0
 
     def _note(self, shard: Shard, error: RecordsmithError) -> None:
         with self._changed:
@@ -361,7 +362,7 @@ class ViewedRecords:
                 broken = shard.keep_readable()
                 if broken is not None:
                     self._note(shard, broken)
-            shard.known_record_count = count  # the positions of the others stay
+            shard.assume_record_count(count)  # the positions of the others stay
         defect = self._broken.get(shard)
         if defect is None:
             return error

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from recordsmith.checking.stats import stats
-from recordsmith.checking.verification import verify
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.locate import Paths
+from recordsmith.checking import stats, verify
+from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import RecordsmithError
 from recordsmith.support.explaining import check_word
 from recordsmith.support.reports import Place

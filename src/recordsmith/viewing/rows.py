@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.dataset.record_document import contents_of, feature_document, key_text
+from recordsmith.dataset import contents_of, feature_document, key_text
 from recordsmith.support.errors import RecordsmithError
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.tiles import exact, problem_of

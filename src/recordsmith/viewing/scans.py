@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.dataset.where import Where, parse_where
+from recordsmith.dataset import Where, parse_where
 from recordsmith.format.example import ColumnDecoder, FeatureSpec, contexts_as_examples
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array

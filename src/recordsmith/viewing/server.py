@@ -11,8 +11,7 @@ from html import escape
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import OptionError, needs_extra, option
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Viewer:
             import uvicorn
         with needs_extra("view", "starlette"):
             from recordsmith.viewing.app import InitialView, ViewerApp
-        from recordsmith.dataset.where import parse_where
+        from recordsmith.dataset import parse_where
         from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
         from recordsmith.viewing.connections import (
             BACKLOG,
@@ -176,3 +175,61 @@ def _listen(host: str, port: int) -> socket.socket:
             remedy=f"Choose another {option('port')}, or none for a free one.",
         ) from None
     return listening
+
+
+def view(
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    where: str | None = None,
+    at: int | Sequence[int] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    allow_host: str | Sequence[str] = (),
+) -> Viewer:
+    """View records in a browser: a gallery, each record, statistics. Needs the extra `view`.
+
+    Serves a page from a thread of this process, only for this machine and only with the token in
+    its address. In a notebook, the result is shown as a frame. Reads what is on the screen.
+
+    Args:
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
+        split: only this split, or part of one: train, train[:80%]. None for all.
+        where: show only records that match, as in `Dataset.filter`.
+        at: show the record at this position; several positions are the only records.
+        host: the address to listen on; one that other machines can reach needs a token.
+        port: the port; 0 for a free one.
+        token: the secret in the address: at least 16 letters and digits. None for that of
+            `token_file`, of the variable RECORDSMITH_VIEW_TOKEN, or a random one.
+        token_file: a file with the token, instead of the variable RECORDSMITH_VIEW_TOKEN; no
+            other user may read it.
+        allow_host: names and ports by which a proxy reaches the viewer, such as
+            "hub.example.org:8000".
+
+    Returns:
+        The running viewer, with its `url`; `close` ends it.
+
+    Raises:
+        OptionError: the address cannot be used, or an argument is invalid.
+        FileAccessError: a path does not exist or cannot be read, or other users may read
+            `token_file`.
+        CorruptDataError: no record can be read.
+
+    Example:
+        viewer = rs.view("out")
+        print(viewer.url)
+        viewer.close()
+    """
+    return Viewer(
+        paths_or_dataset,
+        split,
+        where or "",
+        at,
+        host,
+        port,
+        token,
+        token_file,
+        [allow_host] if isinstance(allow_host, str) else allow_host,
+    )

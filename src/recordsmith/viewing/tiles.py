@@ -13,13 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.examples import begin_of, bytes_text
-from recordsmith.dataset.record_document import contents_of, key_text
+from recordsmith.dataset import begin_of, bytes_text, contents_of, key_text
 from recordsmith.format.example import Features, classify, encode_example, keys
 from recordsmith.format.example.payload import as_text
-from recordsmith.image import Pixels, encode_png, resize_nearest
-from recordsmith.image.drawing.overlay import fit_to_tile
-from recordsmith.image.storing.encode import encode_jpeg
+from recordsmith.image import Pixels, encode_jpeg, encode_png, fit_to_tile, resize_nearest
 from recordsmith.support.errors import DataError, RecordsmithError
 from recordsmith.support.words import count as format_count
 from recordsmith.viewing.compressed_stream import Payload

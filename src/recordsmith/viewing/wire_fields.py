@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from recordsmith.dataset.examples import begin_of
+from recordsmith.dataset import begin_of
 from recordsmith.format.example.payload import as_text
 
 _MAX_DEPTH = 6

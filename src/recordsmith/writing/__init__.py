@@ -1,1 +1,24 @@
 """Samples or records to complete datasets: packed, reshaped, edited, salvaged or forecast."""
+
+from recordsmith.support.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "building.publishing": "existing_dataset",
+        "building.shards": "ShardResult",
+        "building.table_writing": (
+            "PartResult PartWriter TableJob abandon_table begin_table finish_table "
+            "job_folder write_table_part"
+        ),
+        "forecasting.forecast": "forecast",
+        "packing.images": "is_requested",
+        "packing.pack": "finish pack plan run",
+        "packing.pack_plan": "PackPlan read_results",
+        "packing.pack_report": "PackReport",
+        "reshaping.append": "AppendReport append",
+        "reshaping.edits": "Edits",
+        "reshaping.reshard": "ReshardReport edit reshard",
+        "reshaping.salvage": "SalvageReport SalvagedShard salvage",
+    },
+)

@@ -35,7 +35,8 @@ import pyarrow as pa
 from apache_beam.io.restriction_trackers import OffsetRestrictionTracker
 from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
 
-from recordsmith.beam import ReadBatches, ReadExamples, WriteDataset
+from recordsmith.beam.reading import ReadBatches, ReadExamples
+from recordsmith.beam.writing import WriteDataset
 
 Collect = Callable[..., list[Any]]
 

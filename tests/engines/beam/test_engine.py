@@ -107,7 +107,8 @@ def test_the_page(run_page: Callable[[str], None]) -> None:
 def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
     import apache_beam as beam
 
-    from recordsmith.beam import ReadBatches, ReadExamples, WriteDataset
+    from recordsmith.beam.reading import ReadBatches, ReadExamples
+    from recordsmith.beam.writing import WriteDataset
 
     transforms = (ReadBatches, ReadExamples, WriteDataset)
     known = {transform.__name__: transform for transform in transforms}

@@ -28,12 +28,8 @@ pytest.importorskip("ray.data")
 from ray.data.block import BlockAccessor  # noqa: E402 - installed
 from ray.data.expressions import col  # noqa: E402 - needs ray
 
-from recordsmith.ray import (  # noqa: E402 - needs ray
-    RecordsmithDatasink,
-    RecordsmithDatasource,
-    read,
-    write,
-)
+from recordsmith.ray.reading import RecordsmithDatasource, read  # noqa: E402 - needs ray
+from recordsmith.ray.writing import RecordsmithDatasink, write  # noqa: E402 - needs ray
 
 pytestmark = [
     pytest.mark.usefixtures("cluster"),

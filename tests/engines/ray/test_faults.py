@@ -47,7 +47,7 @@ def test_a_node_is_lost(nodes: Any, source: Path, wanted: dict[str, int], tmp_pa
         def run(task: Any) -> Any:
             if ray.get_runtime_context().get_node_id() != node_id:
                 return function(task)
-            from recordsmith.dataset.writer import ShardWriter
+            from recordsmith.dataset import ShardWriter
 
             def seal(_: Any) -> None:
                 Path(marker).touch()

@@ -64,7 +64,7 @@ class _Spark(Connector):
         writer.mode(mode).save(str(out))
 
     def sent(self, path: str) -> bytes:
-        from recordsmith.spark import RecordsmithSource
+        from recordsmith.spark.source import RecordsmithSource
 
         source = RecordsmithSource({"path": path})
         reader = source.reader(source.schema())

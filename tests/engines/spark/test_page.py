@@ -28,7 +28,7 @@ def test_the_page(dataset_of_all_pages: Path) -> None:
 
 @pytest.mark.slow
 def test_examples_of_docstrings(dataset_of_all_pages: Path) -> None:
-    from recordsmith.spark import RecordsmithSource
+    from recordsmith.spark.source import RecordsmithSource
 
     engine = example_of(rs.engines.Spark)
     assert engine is not None

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.writing.building.table_writing import begin, finish, write_part
+from recordsmith.writing import finish
+from recordsmith.writing.building.table_writing import begin, write_part
 
 from ...raising import raises
 
@@ -18,7 +19,7 @@ pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 import recordsmith as rs  # noqa: E402 - needs pyspark
-from recordsmith.spark import RecordsmithSource  # noqa: E402 - needs pyspark
+from recordsmith.spark.source import RecordsmithSource  # noqa: E402 - needs pyspark
 
 MOMENT_UTC = dt.datetime(2024, 2, 29, 12, 30, 1, tzinfo=dt.timezone.utc)
 MOMENT = MOMENT_UTC.replace(tzinfo=None)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.checking.diff.diff_report import MAX_LISTED
+from recordsmith.checking.comparing.diff_report import MAX_LISTED
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
 from recordsmith.format.wire import COMPRESSIONS
 

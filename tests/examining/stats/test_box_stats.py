@@ -38,7 +38,7 @@ def random_records(count: int) -> list[dict[str, Any]]:
 def test_numbers_and_sizes(
     write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr("recordsmith.checking.stats.stats_report._READ_TOGETHER_BYTES", 1)
+    monkeypatch.setattr("recordsmith.checking.statistics.stats_report._READ_TOGETHER_BYTES", 1)
     records = random_records(90)
     for shard in range(3):
         path = tmp_path / f"train-{shard:05}-of-00004.tfrecord"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking.stats.episode_stats import MAX_DIMENSIONS
+from recordsmith.checking.statistics.episode_stats import MAX_DIMENSIONS
 
 
 def _episode(steps: int, random: np.random.Generator) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking.stats import findings
+from recordsmith.checking.statistics import findings
 
 LABEL = "image/class/label"
 TEXT = "image/class/text"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.checking.stats import feature_blocks, record_builder
+from recordsmith.checking.statistics import feature_blocks, record_builder
 from recordsmith.format.example import BytesArray
 
 INT64S = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)

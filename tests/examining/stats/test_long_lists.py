@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking.stats import feature_blocks, record_builder, sampling
+from recordsmith.checking.statistics import feature_blocks, record_builder, sampling
 from recordsmith.format.example.spans import delimited
 from recordsmith.image import encode_mask
 

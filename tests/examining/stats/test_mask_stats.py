@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.checking.stats import mask_stats
-from recordsmith.checking.stats.mask_stats import MaskBuilder, MaskStats
-from recordsmith.checking.stats.sampling import hash_positions
+from recordsmith.checking import hash_positions
+from recordsmith.checking.statistics import mask_stats
+from recordsmith.checking.statistics.mask_stats import MaskBuilder, MaskStats
 from recordsmith.format.example import BytesArray
 from recordsmith.format.example.keys import MASK, MASK_DTYPE, MASK_FORMAT, OBJECT_MASK
 
@@ -52,7 +52,7 @@ def classes_of(found: MaskStats) -> dict[int, tuple[int, int]]:
 def test_few_masks_are_counted_exactly(
     write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr("recordsmith.checking.stats.stats_report._READ_TOGETHER_BYTES", 1)
+    monkeypatch.setattr("recordsmith.checking.statistics.stats_report._READ_TOGETHER_BYTES", 1)
     monkeypatch.setattr(mask_stats, "_STRIP", 5)
     masks = [drawn(seed % 9, [0, 1, 255]) for seed in range(20)]
     objects = [drawn(seed, [0, 1, 40_000], np.uint16) for seed in range(30)]

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.checking.stats import sampling
-from recordsmith.checking.stats.number_stats import QUANTILES, NumberBuilder, NumberStats
-from recordsmith.checking.stats.sampling import hash_positions
+from recordsmith.checking import hash_positions
+from recordsmith.checking.statistics import sampling
+from recordsmith.checking.statistics.number_stats import QUANTILES, NumberBuilder, NumberStats
 
 int64s = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 float32s = st.floats(width=32) | st.integers(-3, 3).map(float)

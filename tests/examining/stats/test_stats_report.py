@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.checking.stats import record_builder
-from recordsmith.checking.stats.feature_stats import FeatureStats
+from recordsmith.checking.statistics import record_builder
+from recordsmith.checking.statistics.feature_stats import FeatureStats
 from recordsmith.image import probe_image
 
 from ...raising import raises
@@ -111,7 +111,7 @@ def shards(write, tmp_path: Path) -> list[Path]:
 def test_threads_do_not_change_the_result(
     shards: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = "recordsmith.checking.stats"
+    home = "recordsmith.checking.statistics"
     monkeypatch.setattr(f"{home}.stats_report._READ_TOGETHER_BYTES", 1000)
     monkeypatch.setattr(f"{home}.sampling.SAMPLE_SIZE", 50)
     documents = [rs.stats(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)]
@@ -279,7 +279,7 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
 def test_what_is_sampled_is_called_so(
     write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.checking.stats.sampling.SAMPLE_SIZE", 20)
+    monkeypatch.setattr("recordsmith.checking.statistics.sampling.SAMPLE_SIZE", 20)
     records = [{"id": n, "label": n % 3, "same": 7, "text": "x", "some": f"{n}"} for n in range(99)]
     found = rs.stats(write(tmp_path / "a.tfrecord", records))
     features, numbers, texts, *_ = found.content().tables[1:]

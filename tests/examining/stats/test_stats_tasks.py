@@ -16,14 +16,14 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
-from recordsmith.engines import Processes
+from recordsmith.engines.processes import Processes
 from recordsmith.format.example.keys import IMAGE, MASK
 
 from ...places import flip
 from ...raising import raises
 from ...repeating_engine import RepeatingEngine, plain
 
-STATS = "recordsmith.checking.stats"
+STATS = "recordsmith.checking.statistics"
 
 
 def _assert_equal(paths: Any, split: str | None = None, engine: Any = None) -> Any:

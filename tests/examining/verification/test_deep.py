@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.checking import SchemaFile
+from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.checking.verification import verify_report as verification_report
 from recordsmith.dataset import MANIFEST_NAME, records_of
 

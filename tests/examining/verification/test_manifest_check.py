@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.labels import label_map_to_bytes
+from recordsmith.dataset import label_map_to_bytes
 from recordsmith.stores import Location, PlaceLike
 
 from ...raising import raises

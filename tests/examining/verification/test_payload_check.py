@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.checking import SchemaFile
+from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.checking.verification import payload_check
 
 D = rs.Defect

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.checking.verification import shard_check
 from recordsmith.format.wire import encode_records
 from recordsmith.stores.local.reader import LocalReader
 
@@ -95,5 +94,5 @@ def test_a_file_truncated_or_removed_while_it_is_read(tmp_path: Path) -> None:
 def test_a_file_is_read_once_if_it_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(encode_records([b"x"]))
-    monkeypatch.setattr(shard_check, "_UncachedFile", None)
+    monkeypatch.setattr(LocalReader, "read_uncached", None)
     assert rs.verify(path, deep=True).is_good

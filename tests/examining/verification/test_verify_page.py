@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.checking.verification import VerifyReport
+from recordsmith.checking import VerifyReport
 from recordsmith.checking.verification.verify_report import distinct_names
 from recordsmith.dataset import records_of
 

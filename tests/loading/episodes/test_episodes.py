@@ -172,7 +172,7 @@ def test_only_features_that_are_loaded_are_in_the_records(make: Make, tmp_path: 
 def test_an_episode_is_read_once_for_windows_that_are_near(
     dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.dataset.selected_records import SelectedRecords
+    from recordsmith.dataset import SelectedRecords
 
     read: Counter[int] = Counter()
     whole = SelectedRecords.read_records

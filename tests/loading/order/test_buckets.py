@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
-from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+from recordsmith.loading import BlockShuffle, BucketBySize
+from recordsmith.loading.order.buckets import BucketOrder
+from recordsmith.loading.order.shuffle import DatasetOrder
 
 LENGTHS = (5, 90, 12, 300, 1, 44, 44, 0, 7)
 SHUFFLES = st.sampled_from([False, True, BlockShuffle(4, 2)])

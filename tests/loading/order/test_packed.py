@@ -17,8 +17,7 @@ from tests.reading import written
 from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
-from recordsmith.dataset import records_of
-from recordsmith.dataset.selected_records import SelectedRecords
+from recordsmith.dataset import SelectedRecords, records_of
 from recordsmith.loading.order.best_fit import best_fit
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents
 from recordsmith.stores import Location

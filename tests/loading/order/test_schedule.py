@@ -11,9 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.loading import BlockShuffle, EpochProgress
 from recordsmith.loading.order.rank_share import LastBatch, RankShare
-from recordsmith.loading.order.schedule import EpochProgress, Schedule, Step
-from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+from recordsmith.loading.order.schedule import Schedule, Step
+from recordsmith.loading.order.shuffle import DatasetOrder
 
 COUNTS = st.integers(1, 60)
 SIZES = st.integers(1, 6)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+from recordsmith.loading import BlockShuffle
+from recordsmith.loading.order.shuffle import DatasetOrder
 
 SHUFFLES = st.one_of(
     st.booleans(), st.builds(BlockShuffle, size=st.integers(1, 40), window=st.integers(1, 5))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recordsmith.checking.class_rules import ClassCounts, find_imbalance, find_missing_classes
 from recordsmith.checking.linting.lint_report import Findings, LintExample
-from recordsmith.sources.flaws import Check, LintCheck, Severity
+from recordsmith.sources import Check, LintCheck, Severity
 from recordsmith.support.words import count
 
 RARE_IMAGES = 10

@@ -10,8 +10,7 @@ import numpy as np
 from recordsmith.checking.linting.lint_report import MAX_EXAMPLES, Findings, LintExample
 from recordsmith.checking.linting.sample_images import place_of
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, find_similar
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.flaws import LintCheck
+from recordsmith.sources import LintCheck, Sample, SampleReader
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.words import count
 

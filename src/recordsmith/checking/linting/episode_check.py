@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from recordsmith.checking.linting.lint_report import Findings, LintExample
 from recordsmith.checking.linting.sample_images import place_of
-from recordsmith.dataset.episode_layout import find_count_key, step_prefix
+from recordsmith.dataset import find_count_key, step_prefix
 from recordsmith.format.example import SequenceExample, hash_spans
 from recordsmith.format.example.keys import is_mask_key
 from recordsmith.image import find_image_header
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.flaws import LintCheck, Severity
+from recordsmith.sources import LintCheck, Sample, SampleReader, Severity
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.words import count as format_count
 

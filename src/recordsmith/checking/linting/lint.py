@@ -31,10 +31,18 @@ from recordsmith.checking.linting.sample_check import (
     SampleCheck,
 )
 from recordsmith.checking.linting.sample_images import place_of
-from recordsmith.sources import Listing, Sample, Source, check_source
-from recordsmith.sources.flaws import Check, Flaw, LintCheck
-from recordsmith.sources.numbered import SampleTable, collect
-from recordsmith.sources.samples_ahead import SamplesAhead
+from recordsmith.sources import (
+    Check,
+    Flaw,
+    LintCheck,
+    Listing,
+    Sample,
+    SamplesAhead,
+    SampleTable,
+    Source,
+    check_source,
+    collect,
+)
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import option, shown_value
 from recordsmith.support.explaining import unknown_word

@@ -9,10 +9,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from recordsmith.checking.linting.sample_images import features_of, image_of
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.archives.shards import ShardReader
-from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
-from recordsmith.sources.problems import reference_of
+from recordsmith.sources import (
+    FlawBox,
+    LintCheck,
+    Sample,
+    SampleReader,
+    Severity,
+    ShardReader,
+    reference_of,
+)
 from recordsmith.support.errors import RecordsmithError, with_options
 from recordsmith.support.reports import (
     Bar,

@@ -42,18 +42,26 @@ from recordsmith.format.example.keys import (
 from recordsmith.image import (
     MAX_PIXELS,
     UPRIGHT,
+    Decoded,
+    check_size,
+    decode_exact,
     decode_mask,
     exif_orientation,
     read_image_header,
+    reserve_for_decoding,
     usual_name,
 )
-from recordsmith.image.decoding.decoders import Decoded
-from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
-from recordsmith.image.decoding.pixels import decode_exact
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
-from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
+from recordsmith.sources import (
+    Check,
+    Flaw,
+    LintCheck,
+    Sample,
+    SampleReader,
+    SamplesAhead,
+    SampleToRead,
+    Severity,
+    has_image_name,
+)
 from recordsmith.support.errors import (
     DataError,
     Defect,

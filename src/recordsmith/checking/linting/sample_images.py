@@ -17,9 +17,7 @@ from recordsmith.format.example.keys import (
     is_mask_key,
 )
 from recordsmith.image import Box, find_image_header, starts_like_image
-from recordsmith.sources import Content, Sample
-from recordsmith.sources.files.images import has_image_name, image_features
-from recordsmith.sources.tables.table_reader import TableReader
+from recordsmith.sources import Content, Sample, TableReader, has_image_name, image_features
 from recordsmith.stores import Location
 from recordsmith.support.errors import DataError, RecordsmithError
 

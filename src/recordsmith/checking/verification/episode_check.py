@@ -8,12 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.episode_layout import (
-    find_count_key,
-    is_inner_lengths,
-    row_lengths_key,
-    step_prefix,
-)
+from recordsmith.dataset import find_count_key, is_inner_lengths, row_lengths_key, step_prefix
 from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSpec,

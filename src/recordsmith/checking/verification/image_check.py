@@ -13,11 +13,16 @@ import numpy as np
 
 from recordsmith.format.example.feature_values import only_value
 from recordsmith.format.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
-from recordsmith.image import ImageHeader, read_image_header, usual_name
-from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.image_options import MAX_PIXELS
+from recordsmith.image import (
+    MAX_PIXELS,
+    ImageHeader,
+    Window,
+    decode_part,
+    decode_pixels,
+    read_image_header,
+    reserve_for_decoding,
+    usual_name,
+)
 from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from recordsmith.checking.verification.verify_report import ShardFindings
-from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
-from recordsmith.dataset.locate import ListedFolder, Located, looks_like_records
-from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
-from recordsmith.dataset.names import TFDS_INFO_NAME, parse_shard_name
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    TFDS_INFO_NAME,
+    ListedFolder,
+    Located,
+    Manifest,
+    Shard,
+    ShardEntry,
+    looks_like_records,
+    parse_shard_name,
+    read_label_map,
+    read_labels,
+)
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location
 from recordsmith.support.errors import (

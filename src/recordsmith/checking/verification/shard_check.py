@@ -15,7 +15,7 @@ from typing import Any
 
 from recordsmith.checking.verification.payload_check import PayloadCheck, PayloadSummary
 from recordsmith.checking.verification.verify_report import ShardFindings
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset import Shard
 from recordsmith.format.wire import (
     HEAD_BYTES,
     check_frames,
@@ -60,7 +60,9 @@ def check_shard(
         findings, summary = _read(path, first, new_check)
         doubtful = _doubtful(findings)
         if size is not None and doubtful:
-            again = _UncachedFile(file, size, lambda _: None, with_checksum=with_checksum)
+            again = _WatchedFile(
+                file, size, lambda _: None, with_checksum=with_checksum, past_caches=True
+            )
             findings, summary = _read(path, again, new_check)
             for error in _doubtful(findings):
                 error.advise(_WRONG_TWICE)
@@ -201,7 +203,10 @@ def _notice(findings: ShardFindings, defect: Defect, problem: str, remedy: str) 
 
 
 class _WatchedFile(io.RawIOBase):
-    """A file, limited to a size, that reports progress and computes a checksum. Not owned."""
+    """A file, limited to a size, that reports progress and computes a checksum. Not owned.
+
+    past_caches: whether to read what the device has now, where that is possible.
+    """
 
     def __init__(
         self,
@@ -210,8 +215,10 @@ class _WatchedFile(io.RawIOBase):
         advance: Callable[[int], None],
         *,
         with_checksum: bool,
+        past_caches: bool = False,
     ) -> None:
         self._file = file
+        self._past_caches = past_caches
         self._limit = size
         self._advance = advance
         self.size_bytes = 0
@@ -232,21 +239,16 @@ class _WatchedFile(io.RawIOBase):
         return count
 
     def _read(self, view: memoryview) -> int:
-        return self._file.readinto(view) or 0
+        if not self._past_caches:
+            return self._file.readinto(view) or 0
+        stop = self.size_bytes + len(view)
+        data = self._file.read_uncached(self.size_bytes, stop)
+        data = self._file.read_at(self.size_bytes, stop) if data is None else data
+        view[: len(data)] = data
+        return len(data)
 
     def drain(self) -> None:
         """Read the rest, so that size and checksum cover the whole file."""
         scratch = bytearray(1 << 20)
         while self.readinto(scratch):
             pass
-
-
-class _UncachedFile(_WatchedFile):
-    """Reads a file as the device has it now, where that is possible."""
-
-    def _read(self, view: memoryview) -> int:
-        stop = self.size_bytes + len(view)
-        data = self._file.read_uncached(self.size_bytes, stop)
-        data = self._file.read_at(self.size_bytes, stop) if data is None else data
-        view[: len(data)] = data
-        return len(data)

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.library import ArrowStream, import_pyarrow
 from recordsmith.format.example import BytesArray, Column, Kind, RaggedArray
 from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError, Problems
@@ -187,13 +187,6 @@ def kind_of_type(arrow_type: Any, *, is_inner: bool = False) -> Kind:
     if is_type.is_struct(arrow_type):
         raise TypeError("a struct has no equivalent; flatten it, as pyarrow.Table.flatten does")
     raise TypeError("it has no equivalent; convert it to numbers, text or lists of them")
-
-
-@runtime_checkable
-class ArrowStream(Protocol):
-    """A table of any library, by Arrow's PyCapsule interface."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 def read_stream(

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles
-from recordsmith.stores.local.scratch import ScratchFolder
+from recordsmith.stores import ScratchFolder
 from recordsmith.support.errors import MissingExtraError
 
 _ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records

@@ -33,7 +33,7 @@ from recordsmith.exporting.boxes import (
     pixels,
     shortest_float,
 )
-from recordsmith.exporting.card import steps_of
+from recordsmith.exporting.dataset_card import steps_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features

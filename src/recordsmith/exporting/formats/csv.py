@@ -17,11 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.arrow import ArrowDecoder
-from recordsmith.dataset.arrow.columns import is_list, plain
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.arrow.schema import columns_of
+from recordsmith.dataset import ArrowDecoder, Dataset, columns_of, import_pyarrow, is_list, plain
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
 from recordsmith.format.example.keys import IMAGE
@@ -38,7 +34,6 @@ class CsvTables(TableFiles):
 
     suffix = ".csv"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out

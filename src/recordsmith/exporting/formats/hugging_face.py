@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.exporting.card import citation_lines, stated_terms, to_yaml
+from recordsmith.dataset import Dataset, import_pyarrow
+from recordsmith.exporting.dataset_card import citation_lines, stated_terms, to_yaml
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables

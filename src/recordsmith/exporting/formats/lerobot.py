@@ -23,21 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.episode_layout import find_layout
+from recordsmith.dataset import Dataset, find_layout, import_pyarrow
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import all_floats, all_texts, first_text
 from recordsmith.image import decode_image, find_image_header
-from recordsmith.sources.archives.lerobot import (
-    EPISODES_FOLDER,
-    POSITIONS,
-    TASKS_NAME,
-    VERSION,
-)
-from recordsmith.sources.files.known_names import LEROBOT_INFO_NAME
+from recordsmith.sources import EPISODES_FOLDER, LEROBOT_INFO_NAME, POSITIONS, TASKS_NAME, VERSION
 from recordsmith.support.errors import DataError, OptionError, SourceError, option
 
 _STEPS, _EPISODE = "steps/", "episode_metadata/"

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.arrow import ArrowDecoder
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import ArrowDecoder, Dataset, import_pyarrow
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
 from recordsmith.support.errors import OptionError
@@ -28,7 +26,6 @@ class ParquetTables(TableFiles):
 
     suffix = ".parquet"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
     _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

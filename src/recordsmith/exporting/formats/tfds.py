@@ -19,28 +19,29 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, Dataset
-from recordsmith.dataset.names import TFDS_FEATURES_NAME, TFDS_INFO_NAME
-from recordsmith.dataset.tfds.features import BOX as BOX_FEATURE
-from recordsmith.dataset.tfds.features import (
+from recordsmith.dataset import BOX as BOX_FEATURE
+from recordsmith.dataset import (
     BOX_FORMAT,
+    BOXES,
     CLASSES,
     DICT,
+    LABELS_SUFFIX,
     SCALAR,
     SEQUENCE,
     TENSOR,
     TEXT,
-)
-from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
-from recordsmith.dataset.tfds.features import IMAGE as IMAGE_FEATURE
-from recordsmith.dataset.tfds.folder import (
-    LABELS_SUFFIX,
+    TEXT_KEYS,
+    TFDS_FEATURES_NAME,
+    TFDS_INFO_NAME,
+    ClassNames,
+    Dataset,
     TfdsSplit,
     is_tfds_folder,
     read_documents,
     read_info,
 )
-from recordsmith.dataset.tfds.records import BOXES, TEXT_KEYS
+from recordsmith.dataset import CLASS_LABEL as LABEL_FEATURE
+from recordsmith.dataset import IMAGE as IMAGE_FEATURE
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles, WrittenFile
 from recordsmith.exporting.images import read_image, read_mask

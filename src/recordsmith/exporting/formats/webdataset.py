@@ -50,9 +50,7 @@ from recordsmith.format.example.keys import (
     WIDTH,
 )
 from recordsmith.image import IMAGE_SUFFIXES, find_image_header, starts_like_image
-from recordsmith.sources.archives.webdataset import EMPTY_KINDS, MEMBER
-from recordsmith.sources.tables.json_rows import text_or_base64
-from recordsmith.sources.tables.precision import EXACT
+from recordsmith.sources import EMPTY_KINDS, EXACT, MEMBER, text_or_base64
 
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
 _FROM_RAW = frozenset((DEPTH, DTYPE))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats.header import unreadable
 from recordsmith.image.formats.pillow import read_by_pillow
-from recordsmith.jpeg.header import (
+from recordsmith.jpeg import (
     END,
     read_frame,
     sampling_factors,

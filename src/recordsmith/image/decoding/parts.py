@@ -30,7 +30,7 @@ from recordsmith.image.decoding.pixels import convert_pixels, decode_pixels
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.png import is_interlaced
 from recordsmith.image.image_options import MAX_PIXELS
-from recordsmith.jpeg.cutting import cut_cost, cut_jpeg
+from recordsmith.jpeg import cut_cost, cut_jpeg
 from recordsmith.support.buffers import BytesLike, as_view
 
 _FIRST = (0, 0)  # the interval at the start of the scan

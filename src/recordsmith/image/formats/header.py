@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recordsmith.jpeg.header import find_frame
+from recordsmith.jpeg import find_frame
 from recordsmith.support.errors import CorruptDataError, Defect
 
 

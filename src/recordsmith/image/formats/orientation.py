@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from recordsmith.image.formats.webp import chunks
-from recordsmith.jpeg.header import EXIF, PROGRESSIVE, read_head
+from recordsmith.jpeg import EXIF, PROGRESSIVE, read_head
 
 UPRIGHT = 1
 TAG = 0x0112

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recordsmith.image.formats import orientation, png, webp
 from recordsmith.image.formats.header import ImageHeader, read_jpeg_header
-from recordsmith.jpeg.header import bytes_per_pixel, has_end
+from recordsmith.jpeg import bytes_per_pixel, has_end
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,19 @@ import numpy as np
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.image_options import MAX_PIXELS
-from recordsmith.jpeg import tiling
-from recordsmith.jpeg.header import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
+from recordsmith.jpeg import (
+    APP0,
+    APP15,
+    COMMENT,
+    DONE,
+    SCAN,
+    TOO_LARGE,
+    all_segments,
+    can_be_cut,
+    read_frame,
+    read_mcus,
+    with_interval,
+)
 from recordsmith.support.errors import CorruptDataError
 
 MIN_SIDE = 128
@@ -48,25 +59,25 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
     Returns:
         The new file; `data` itself if it has tiles, or would grow by more than 2 %.
     """
-    mcus = tiling.read_mcus(data) if is_plain(data) else None
-    if mcus is None or not tiling.can_be_cut(data):
+    mcus = read_mcus(data) if is_plain(data) else None
+    if mcus is None or not can_be_cut(data):
         raise NotLosslessError
     mcu_height, mcu_width, row_count, row_length, interval = mcus
     pixel_count = mcu_height * row_count * mcu_width * row_length
     for length in _intervals(row_length, mcu_width):
         if interval and interval <= length and row_length % interval == 0:
             return data
-        code, tiled = tiling.with_interval(data, length)
-        if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
+        code, tiled = with_interval(data, length)
+        if code == TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
             continue
-        if code != tiling.DONE:
+        if code != DONE:
             raise NotLosslessError
         if pixel_count <= max_pixels:
             with reserve_memory(_VERIFYING * pixel_count):
                 is_same = have_same_pixels(data, tiled)
         else:
-            code, plain = tiling.with_interval(tiled, interval)
-            is_same = code == tiling.DONE and coded_scans(plain) == coded_scans(data)
+            code, plain = with_interval(tiled, interval)
+            is_same = code == DONE and coded_scans(plain) == coded_scans(data)
         if not is_same:
             raise NotLosslessError
         return tiled

@@ -12,9 +12,8 @@ from recordsmith.image.storing.lossless import (
     is_metadata,
     is_plain,
 )
-from recordsmith.jpeg import tiling
-from recordsmith.jpeg.header import PROGRESSIVE_HUFFMAN, segments
-from recordsmith.stores.local.scratch import convert_by_files
+from recordsmith.jpeg import DONE, PROGRESSIVE_HUFFMAN, segments, with_interval
+from recordsmith.stores import convert_by_files
 from recordsmith.support.errors import MissingExtraError
 
 _PNG_LEVEL = 2
@@ -72,8 +71,8 @@ def to_baseline(data: bytes) -> bytes:
     _check_is_plain(data)
     rewritten = _with_metadata(data, _recode(jpeglib, data[:2] + _pixels_of(data)))
     if interval := restart_interval(data):
-        code, rewritten = tiling.with_interval(rewritten, interval)
-        if code != tiling.DONE:
+        code, rewritten = with_interval(rewritten, interval)
+        if code != DONE:
             raise NotLosslessError
     if not have_same_pixels(data, rewritten):
         raise NotLosslessError

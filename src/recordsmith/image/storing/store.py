@@ -50,7 +50,7 @@ from recordsmith.image.storing.lossless import (
     add_tiles,
 )
 from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
-from recordsmith.jpeg.header import APP0, APP1, APP2, EXIF, START, is_progressive, segments
+from recordsmith.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.support.errors import CorruptDataError, SourceError, option
 
 TURNED = "images were rotated upright by their EXIF orientation"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.kernel.augmenting import jitter
+from recordsmith.image import jitter
 from recordsmith.loading.augment.checks import RowAugmentation, number, number_range
 
 _STEPS = ("brightness", "contrast", "saturation", "hue")  # as the kernel numbers them

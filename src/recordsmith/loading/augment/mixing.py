@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.kernel.augmenting import mix
+from recordsmith.image import mix
 from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
 from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import check_word

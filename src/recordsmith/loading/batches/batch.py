@@ -29,18 +29,17 @@ from recordsmith.loading.batches.user_functions import (
     calling,
     mapped_batch,
 )
-from recordsmith.loading.features import (
+from recordsmith.loading.features.bytes import Text
+from recordsmith.loading.features.feature import (
     BatchRows,
     Feature,
     ImageBuffer,
     ImageFeature,
+    RandomNumbers,
     RowFeature,
-    Scalar,
-    Tensor,
-    Text,
     ValueFeature,
 )
-from recordsmith.loading.features.feature import RandomNumbers
+from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty

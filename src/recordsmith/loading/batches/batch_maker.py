@@ -11,8 +11,9 @@ import numpy as np
 from recordsmith.format.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
-from recordsmith.loading.features import Scalar, Tensor, images_in
 from recordsmith.loading.features.declaration import Features, declare_features
+from recordsmith.loading.features.feature import images_in
+from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import resolve_for_all, warn_of_absent
 from recordsmith.loading.order.inputs import LoaderInput
 from recordsmith.loading.preview import Preview

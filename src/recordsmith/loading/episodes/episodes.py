@@ -9,8 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, records_of
-from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
+from recordsmith.dataset import Dataset, EpisodeLayout, find_layout, records_of, step_counts
 from recordsmith.format.example import BytesArray, FeatureSchema, SchemaSurvey
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
-from recordsmith.dataset.episode_layout import EpisodeLayout
+from recordsmith.dataset import Dataset, EpisodeLayout, Faults, RecordLocation, records_of
 from recordsmith.format.example import (
     BytesArray,
     Column,

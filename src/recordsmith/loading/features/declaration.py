@@ -10,16 +10,9 @@ from typing import TypeAlias
 
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import is_mask_key
-from recordsmith.loading.features import (
-    Bytes,
-    Feature,
-    ImageFeature,
-    Ragged,
-    RowFeature,
-    Scalar,
-    Tensor,
-    images_in,
-)
+from recordsmith.loading.features.bytes import Bytes
+from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeature, images_in
+from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import OptionError, option

@@ -25,7 +25,7 @@ from recordsmith.support.errors import DataError
 from recordsmith.support.permutation import mix_bits
 
 if TYPE_CHECKING:
-    from recordsmith.image.geometry.fit import Placement
+    from recordsmith.image import Placement
 
 Result = TypeVar("Result")
 NUMBERS: tuple[Kind, ...] = ("int64", "float")

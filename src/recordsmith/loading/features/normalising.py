@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.normalisation_file import NORMALISATION_NAME, Normalisation, is_current
+from recordsmith.checking import NORMALISATION_NAME, Normalisation, is_current
 from recordsmith.dataset import Dataset, read_manifest, records_of
 from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import MissingFileError, OptionError, option

@@ -23,7 +23,7 @@ from recordsmith.format.example import (
     SchemaSurvey,
 )
 from recordsmith.format.example.payload import encode_key
-from recordsmith.loading.features import ColumnRequest, Feature
+from recordsmith.loading.features.feature import ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
 from recordsmith.support.explaining import warn_user

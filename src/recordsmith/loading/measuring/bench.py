@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 
-from recordsmith.dataset import Dataset, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Paths, dataset_of, records_of
 from recordsmith.format.example import Schema
 from recordsmith.format.example.usual_names import find_images
-from recordsmith.image.geometry.fit import FitKind
+from recordsmith.image import FitKind
+from recordsmith.loading.features.feature import Feature
 from recordsmith.loading.features.images.image import Image
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.loader_stats import LoaderStats
-from recordsmith.loading.features import Feature
 from recordsmith.loading.measuring.bench_report import BenchReport
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import whole_number

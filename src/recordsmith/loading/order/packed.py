@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
-from recordsmith.dataset.measuring import readable_counts
+from recordsmith.dataset import Dataset, Faults, RecordLocation, readable_counts, records_of
 from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.loading.order.best_fit import best_fit
-from recordsmith.stores.local.scratch import scratch_array
+from recordsmith.stores import scratch_array
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.permutation import Permutations
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.measuring import readable_values
+from recordsmith.dataset import Dataset, readable_values
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
@@ -356,7 +355,7 @@ def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArr
 
 
 def _positions_array(count: int) -> npt.NDArray[Any]:
-    from recordsmith.stores.local.scratch import scratch_array
+    from recordsmith.stores import scratch_array
 
     return scratch_array(count, np.uint32 if count < 2**32 else np.int64)
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import ClassNames
-from recordsmith.dataset.labels import LARGEST_LABEL, class_names_of
+from recordsmith.dataset import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.format.example import encode_example
 from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays

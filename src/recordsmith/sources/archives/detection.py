@@ -7,9 +7,14 @@ import zlib
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
-from recordsmith.dataset import MANIFEST_NAME
-from recordsmith.dataset.names import RECORD_SUFFIXES, TFDS_FEATURES_NAME, TFDS_INFO_NAME
-from recordsmith.dataset.tfds.folder import is_tfds_info, without_features
+from recordsmith.dataset import (
+    MANIFEST_NAME,
+    RECORD_SUFFIXES,
+    TFDS_FEATURES_NAME,
+    TFDS_INFO_NAME,
+    is_tfds_info,
+    without_features,
+)
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.format.wire.compression import GZIP_MAGIC
 from recordsmith.sources.archives.array_layout import has_role

@@ -7,7 +7,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import import_pyarrow
 from recordsmith.sources.archives.memory_limit import MIN_LIMIT_BYTES, MemoryLimit
 from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role
@@ -442,9 +442,10 @@ class LeRobotReader(FilesReader[_DataFile]):
     tasks: tuple[str, ...]
     quality: int
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "_groups", OrderedDict())  # those that were read last
+    _groups: OrderedDict[Any, Any] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
+    """Those that were read last."""
 
     @cached_property
     def _info(self) -> _Info:
@@ -518,9 +519,9 @@ class LeRobotReader(FilesReader[_DataFile]):
 
     def _group(self, data: _DataFile, group: int, memory: MemoryLimit, where: str) -> Any:
         """Read a row group. The last ones are kept, as several episodes may share one."""
-        known: OrderedDict[Any, Any] = vars(self)["_groups"]
+        known = self._groups
         key = (data.location.key, group)
-        with vars(self)["_lock"]:
+        with self._lock:
             if key in known:
                 batches = known[key].to_batches()
                 memory.take(sum(map(decoded_bytes, chain(*(b.columns for b in batches)))), where)

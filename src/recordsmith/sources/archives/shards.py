@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, Shard, background_notices, carried_class_names
-from recordsmith.dataset.locate import Located, locate_whole
-from recordsmith.dataset.names import split_word
-from recordsmith.dataset.shard_sequence import OpenShards
+from recordsmith.dataset import (
+    ClassNames,
+    Located,
+    OpenShards,
+    Shard,
+    background_notices,
+    carried_class_names,
+    locate_whole,
+    split_word,
+)
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
@@ -127,14 +133,14 @@ class Shards(TreeSource):
 class ShardReader(FilesReader[Shard]):
     """Reads records by file and number."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "_open_shards", OpenShards())
+    _open_shards: OpenShards = field(
+        default_factory=OpenShards, init=False, repr=False, compare=False
+    )
 
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one record."""
         shard, reference = self.opened(sample)
-        vars(self)["_open_shards"].use(shard)
+        self._open_shards.use(shard)
         return bytes(shard.read(reference["row"]))
 
     def _open(self, name: str) -> Mapping[str, Shard]:

@@ -21,8 +21,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from recordsmith.sources.files.text_file import inflated, is_gzip
-from recordsmith.stores import Location, ObjectReader
-from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.stores import Location, ObjectReader, ScratchFile
 from recordsmith.support.errors import RecordsmithError, SourceError
 
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

@@ -10,18 +10,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import ClassNames, Shard
-from recordsmith.dataset.names import TFDS_FEATURES_NAME, TFDS_INFO_NAME
-from recordsmith.dataset.tfds.features import Leaf
-from recordsmith.dataset.tfds.folder import (
+from recordsmith.dataset import (
+    TFDS_FEATURES_NAME,
+    TFDS_INFO_NAME,
+    ClassNames,
+    Leaf,
+    Shard,
     TfdsInfo,
+    TfdsRecords,
     find_tfds_folder,
     other_versions,
     read_class_names,
     read_features,
     read_info,
+    standard_keys,
 )
-from recordsmith.dataset.tfds.records import TfdsRecords, standard_keys
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES, scan

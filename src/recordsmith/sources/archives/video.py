@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image.storing.encode import encode_jpeg
+from recordsmith.image import encode_jpeg
 from recordsmith.sources.archives.memory_limit import MemoryLimit
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.support.errors import CorruptDataError, Defect, RecordsmithError

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from recordsmith.dataset import is_split_name
-from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset import is_split_name, json_fault
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
@@ -45,8 +44,7 @@ from recordsmith.sources.tables.json_rows import (
     restore_base64,
 )
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
-from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, as_place
-from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, ScratchFile, as_place
 from recordsmith.support.errors import (
     DataError,
     OptionError,

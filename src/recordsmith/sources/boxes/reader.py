@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset import json_fault
 from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,

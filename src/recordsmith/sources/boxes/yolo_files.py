@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.labels import is_label
+from recordsmith.dataset import is_label
 from recordsmith.sources.boxes.yolo_rows import Keypoints, parse_kpt_shape
 from recordsmith.sources.files.name_files import decode_text, read_lines
 from recordsmith.stores import Location, read_document

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from recordsmith.dataset.labels import is_label
+from recordsmith.dataset import is_label
 from recordsmith.sources.boxes.annotation import to_float
 from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.support.errors import OptionError, SourceError, option

@@ -11,8 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from recordsmith.dataset import is_split_name
-from recordsmith.dataset.names import standard_name
+from recordsmith.dataset import is_split_name, standard_name
 from recordsmith.sources.files.account import Reason, are_few
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word

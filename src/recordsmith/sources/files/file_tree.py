@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from recordsmith.dataset.names import INTERNAL_NAMES
+from recordsmith.dataset import INTERNAL_NAMES
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file
@@ -28,6 +28,8 @@ from recordsmith.support.errors import FileAccessError
 HEAD_BYTES = 1 << 16
 MAX_OPENED = 20
 """How many files of each suffix detectors open."""
+MAX_TABLES = 50
+"""How many tables they open."""
 HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
 _MAX_LISTED = 100_000

@@ -7,7 +7,7 @@ import posixpath
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recordsmith.sources.files.paths import object_version
@@ -34,15 +34,12 @@ class FilesReader(StoredReader, Generic[_Opened]):
 
     root: Location
     files: tuple[tuple[str, int], ...]
-
-    def __post_init__(self) -> None:
-        # no fields, as they are not part of the reader's JSON
-        object.__setattr__(self, "_lock", threading.RLock())
-        object.__setattr__(self, "_opened", {})
+    _opened: dict[str, _Opened] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _lock: Any = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
 
     def having(self, opened: Mapping[str, _Opened]) -> Self:
         """Use files that are open already, by name; return this reader."""
-        vars(self)["_opened"].update(opened)
+        self._opened.update(opened)
         return self
 
     def opened(self, sample: Sample) -> tuple[_Opened, Mapping[str, Any]]:
@@ -55,11 +52,11 @@ class FilesReader(StoredReader, Generic[_Opened]):
 
     def file(self, name: str) -> _Opened:
         """An open file; KeyError if it is not one of the files."""
-        known: dict[str, _Opened] = vars(self)["_opened"]
+        known = self._opened
         if name not in known:
             if name not in dict(self.files):
                 raise KeyError(name)
-            with vars(self)["_lock"]:
+            with self._lock:
                 if name not in known:
                     known.update(self._open(name))
         return known[name]

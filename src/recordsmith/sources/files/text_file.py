@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, TypeVar, cast
 
 from recordsmith.format.wire.compression import GZIP_MAGIC, Inflater
-from recordsmith.stores import Location, ObjectReader
-from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.stores import Location, ObjectReader, ScratchFile
 from recordsmith.support.errors import (
     CorruptDataError,
     Defect,

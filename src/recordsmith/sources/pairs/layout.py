@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.image import Colour, read_by_pillow
-from recordsmith.image.colours import distinct_colours
+from recordsmith.image import Colour, distinct_colours, read_by_pillow
 from recordsmith.sources.files.account import are_few
 from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word

@@ -16,20 +16,18 @@ import numpy.typing as npt
 
 from recordsmith.format.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
 from recordsmith.image import (
-    MaskInfo,
-    encode_mask,
-    exif_orientation,
-    palette_colours,
-    probe_mask,
-    read_by_pillow,
-)
-from recordsmith.image.colours import (
     LARGEST_NUMBER,
     Colour,
+    MaskInfo,
     UnknownColours,
     colours_to_numbers,
     distinct_colours,
+    encode_mask,
+    exif_orientation,
     grey_colours,
+    palette_colours,
+    probe_mask,
+    read_by_pillow,
     voc_colours,
 )
 from recordsmith.sources.files.name_files import read_text

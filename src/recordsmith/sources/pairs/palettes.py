@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from recordsmith.image import palette_colours, read_by_pillow
-from recordsmith.image.colours import Colour
+from recordsmith.image import Colour, palette_colours, read_by_pillow
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.stores import Location
 from recordsmith.support.errors import RecordsmithError, SourceError, option

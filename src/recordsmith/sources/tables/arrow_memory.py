@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import import_pyarrow
 
 
 def memory_of_groups(file: Any, groups: Iterable[int]) -> int:

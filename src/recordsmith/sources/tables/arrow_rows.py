@@ -14,10 +14,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.dataset.arrow.columns import as_stored, kind_of_type
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.arrow.restoring import schema_as_text
+from recordsmith.dataset import (
+    ArrowColumns,
+    ArrowStream,
+    as_stored,
+    feature_kinds,
+    import_pyarrow,
+    kind_of_type,
+    schema_as_text,
+)
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
+from recordsmith.dataset import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding, RowNames, SampleTable
 from recordsmith.sources.problems import join_names, join_problems

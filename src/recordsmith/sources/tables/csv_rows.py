@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.arrow import ArrowColumns
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import ArrowColumns, import_pyarrow
 from recordsmith.format.example import Kind
 from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.sources.files.images import has_image_name

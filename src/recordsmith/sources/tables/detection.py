@@ -17,12 +17,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.locate import detect_foreign_folder
-from recordsmith.dataset.names import has_split_word, is_split_name
+from recordsmith.dataset import detect_foreign_folder, has_split_word, is_split_name
 from recordsmith.format.wire.compression import GZIP_MAGIC
 from recordsmith.image import find_image_header
 from recordsmith.sources.files.account import Reason
-from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.file_tree import MAX_TABLES, FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES, TABLE_SUFFIXES, is_submission
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
@@ -45,7 +44,6 @@ _ROWS = 300
 _HEAD_BYTES = 1 << 24
 _INFLATED_BYTES = 1 << 18
 _FOLDERS_NEAR = 100
-_MAX_TABLES = 50
 _MAX_FOLDERS = 100
 _MAX_COLUMNS = 50
 _MAX_READ_COLUMNS = 10_000
@@ -95,7 +93,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     if metadata := _metadata(tree):
         yield metadata
         return
-    tables = list(itertools.islice(tree.files(*_ENDINGS, depth=2), _MAX_TABLES))
+    tables = list(itertools.islice(tree.files(*_ENDINGS, depth=2), MAX_TABLES))
     heads = [
         head
         for path in tables

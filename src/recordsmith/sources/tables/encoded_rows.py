@@ -16,7 +16,7 @@ import numpy.typing as npt
 from recordsmith.format.wire import FRAME_BYTES, crc32c, encode_slices, gather
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples import Sample, unlisted_error
-from recordsmith.stores.local.scratch import ScratchFile, release_pages
+from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, Defect
 

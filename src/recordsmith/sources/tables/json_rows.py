@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset import json_fault
 from recordsmith.format.example import BytesArray, Kind, RaggedArray
 from recordsmith.sources.files.text_file import TextFile
 from recordsmith.sources.problems import count_notice, raise_problems

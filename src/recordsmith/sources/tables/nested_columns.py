@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset import import_pyarrow
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import as_location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths

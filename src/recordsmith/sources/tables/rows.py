@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset.arrow import ArrowStream
+from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
 from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import Fault, join_names

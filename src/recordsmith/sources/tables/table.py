@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.arrow import ArrowStream
-from recordsmith.dataset.names import has_split_word, split_of, split_word
+from recordsmith.dataset import ArrowStream, has_split_word, split_of, split_word
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import (
     CLASS_LABEL,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.arrow import ArrowStream
+from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
@@ -145,8 +145,7 @@ class TableReader(FilesReader[TableFile]):
         """The rows as records, which `pack` copies; None if each has an image to read."""
         if self._has_images:
             return None
-        known: Mapping[str, TableFile] = vars(self)["_opened"]
-        known = known or self._open("")
+        known = self._opened or self._open("")
         return next(iter(known.values())).table.rows
 
     def kinds(self) -> Mapping[str, Kind]:

@@ -62,7 +62,7 @@ def draw_batch(
         loader = rs.Loader(dataset, {"image": rs.Image(size=64)}, batch_size=8, shuffle=True)
         rs.draw_batch(next(iter(loader))["image"], "batch.png")
     """
-    from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
+    from recordsmith.image import Tile, contact_sheet
 
     path = as_location(out)
     shown = _channels_last(images)

@@ -14,9 +14,7 @@ from contextlib import suppress
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from recordsmith.checking.linting import LintExample, LintReport
-from recordsmith.checking.linting.sample_images import boxes_of, image_in
-from recordsmith.checking.verification import VerifyReport
+from recordsmith.checking import LintExample, LintReport, VerifyReport, boxes_of, image_in
 from recordsmith.format.example.feature_values import first_bytes, values_of
 from recordsmith.format.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask

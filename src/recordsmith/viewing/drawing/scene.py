@@ -20,17 +20,15 @@ from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import (
     Box,
     Pixels,
-    decode_image,
-    decode_mask,
-    is_image,
-    probe_image,
-)
-from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.drawing.overlay import (
     blend_mask,
     class_numbers,
+    decode_image,
+    decode_mask,
     draw_boxes,
     fit_to_tile,
+    is_image,
+    probe_image,
+    reserve_for_decoding,
 )
 from recordsmith.support.errors import CorruptDataError, DataError, Defect
 

@@ -19,12 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Faults, Paths, dataset_of, parse_shard_name, records_of
 from recordsmith.format.example import SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.image.colours import Colour
-from recordsmith.image.drawing.overlay import label_colour, message_tile
-from recordsmith.image.storing.encode import encode_jpeg
+from recordsmith.image import Colour, encode_jpeg, label_colour, message_tile
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, Problems
 from recordsmith.support.summaries import Report
@@ -32,7 +29,7 @@ from recordsmith.support.words import first_of
 from recordsmith.viewing.drawing.scene import Scene, SceneReader, draw_scene
 
 if TYPE_CHECKING:
-    from recordsmith.image.drawing.contact_sheet import Tile
+    from recordsmith.image import Tile
 
 TILE = 288
 """The side of a tile in pixels."""
@@ -111,7 +108,7 @@ def sheet(
     if path.suffix.lower() in _HTML and min(count, total) > _MAX_HTML:
         raise OptionError(option="count", value=count, expected=f"at most {_MAX_HTML} on a page")
     check_fits(min(count, total), columns)
-    from recordsmith.image.drawing.contact_sheet import contact_sheet  # loads Pillow
+    from recordsmith.image import contact_sheet
 
     report = SheetReport(path, 0, 0, total, _choose(total, count, seed))
     tiles, legend = _draw(opened, report)
@@ -204,7 +201,7 @@ def draw_tiles(
 
 def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple[Colour, str]]]:
     """Return a tile for each record, and the colours of the classes."""
-    from recordsmith.image.drawing.contact_sheet import Tile
+    from recordsmith.image import Tile
 
     records = _read(dataset, report.positions)
     reader = _reader(dataset, [record for record in records if isinstance(record, bytes)])

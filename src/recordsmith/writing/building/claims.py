@@ -20,8 +20,7 @@ from recordsmith.dataset import (
     read_begun_note,
     read_manifest,
 )
-from recordsmith.stores import Location, ObjectWriter, Store, busy_error
-from recordsmith.stores.store import WrappedStore
+from recordsmith.stores import Location, ObjectWriter, Store, WrappedStore, busy_error
 from recordsmith.support.errors import CorruptDataError, OptionError, option
 
 

@@ -9,31 +9,29 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from recordsmith.dataset import (
+    DONE_SUFFIX,
+    INTERNAL_FOLDER,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
+    PARTIAL_SUFFIX,
+    SIDE_SUFFIXES,
     BegunNote,
+    ClassNames,
     Manifest,
     begun_location,
     is_shard_name,
+    keep_for_copy,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
     read_begun_note,
     read_manifest,
-)
-from recordsmith.dataset.column_file import keep_for_copy
-from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.names import (
-    DONE_SUFFIX,
-    INTERNAL_FOLDER,
-    PARTIAL_SUFFIX,
-    SIDE_SUFFIXES,
     split_of_part,
 )
 from recordsmith.format.example import Schema
@@ -133,20 +131,18 @@ def existing_dataset(
 
     For a locked folder, as `overwrite` first finishes an interrupted append on a local disk.
     """
+    can_rename = folder.store.can_rename
+    if overwrite:
+        begun = read_begun_note(folder) if can_rename else None
+        if begun is not None and begun.base:
+            _finish_append(folder, begun)
+        with suppress(CorruptDataError):
+            return read_manifest(folder)
+        return None
     # a job that ends meanwhile removes its note after it has written the manifest
     names = names_in(folder)
-    can_rename = folder.store.can_rename
     begun = read_begun_note(folder)
-    if overwrite and can_rename and begun is not None and begun.base:
-        _finish_append(folder, begun)
-    try:
-        manifest = read_manifest(folder)
-    except CorruptDataError:
-        if not overwrite:
-            raise
-        manifest = None
-    if overwrite:
-        return manifest
+    manifest = read_manifest(folder)
     if manifest is not None:
         if manifest.provenance.get("fingerprint") != fingerprint:
             raise OptionError(
@@ -271,27 +267,28 @@ def publish_dataset(
 
     `renamed` has new names of shards that stay, by old name; `base` identifies their dataset.
     """
+    renamed = renamed or {}
     replaced = set() if base else _files_to_replace(folder, manifest.splits, earlier)
     small_files = make_small_files(manifest, has_label_map=has_label_map)
+    new = {*_shard_files(manifest), *small_files}
     entries = folder.without_links().list_entries()
     folders = {name for name, kind, *_ in entries if kind == "folder"}
-    for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
+    for name in (*replaced, *renamed, *new):
         if name in folders:
             raise folder_error(folder / name)
-    renamed = renamed or {}
-    if not folder.store.can_rename and not base:
-        _publish_files(folder, manifest, [*small_files], replaced, renamed, small_files)
-        return
+    others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
     if folder.store.can_rename:
-        removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
-        note = BegunNote(fingerprint, tuple(sorted(removed)), renamed, base)
+        note = BegunNote(fingerprint, tuple(sorted({*replaced, *renamed, *new})), renamed, base)
         write_atomically(begun_location(folder), note.to_bytes())
-    else:
+    elif base:
         note_files(folder, renamed, renamed)
+    else:  # a rerun makes all of it again
+        _put_in_place(folder, manifest, small_files, small_files, others, {})
+        return
     for name, data in small_files.items():  # the manifest last: it shows that all are there
         write_atomically(_waiting(folder, name), data)
     folder.store.sync((folder / INTERNAL_FOLDER).key)
-    _publish_files(folder, manifest, [*small_files], replaced, renamed)
+    _publish_waiting(folder, manifest, small_files, others, renamed)
 
 
 def is_publishing(folder: Location, note: BegunNote) -> bool:
@@ -314,7 +311,7 @@ def finish_publishing(folder: Location) -> Manifest:
     note = read_begun_note(folder)
     if manifest is not None and note is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _publish_files(folder, manifest, small_files, set(), note.renamed)
+        _publish_waiting(folder, manifest, small_files, set(), note.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
@@ -333,50 +330,68 @@ def _waiting(folder: Location, name: str) -> Location:
     return folder / INTERNAL_FOLDER / f"{name}{PARTIAL_SUFFIX}"
 
 
-def _publish_files(
+def _publish_waiting(
     folder: Location,
     manifest: Manifest,
-    small_files: Sequence[str],
-    replaced: set[str],
+    small_files: Collection[str],
+    others: set[str],
     renamed: Mapping[str, str],
-    contents: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Give all files their final names. Idempotent: a killed job may repeat any step.
-
-    Where files are not renamed, new shards have their names already. Shards of an earlier dataset
-    that stay are copied before the manifest is replaced, so it can be read at any time.
-    """
-    shards = _shard_files(manifest)
-    others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
-    pairs = [
-        (final_location(folder, old + suffix), final_location(folder, new + suffix))
-        for old, new in renamed.items()
-        for suffix in ("", *SIDE_SUFFIXES)
-    ]
-    waiting = {name: _waiting(folder, name) for name in small_files}
-    # Ctrl-C waits until all is done, unless a server may not respond for minutes
-    with nullcontext() if folder.store.is_remote else holding_signals():
-        if folder.store.can_rename:
-            (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
-            _remove(folder, others)
-            for old, new in pairs:
-                with suppress(MissingFileError):  # a killed job has moved it
-                    old.move(new)
-            _move_new_files(folder, [*shards, *small_files])  # the manifest is the last of them
-        else:
-            if contents is None:
-                contents = {name: file.read() for name, file in waiting.items() if file.exists()}
-            _remove(folder, others)
-            for_each(pairs, lambda pair: _copy(*pair), folder)
-            shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
-            for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
-            for name in small_files:  # the manifest is the last of them
-                if name in contents:
-                    (folder / name).put(contents[name])
-            _remove(folder, renamed)
-            for file in waiting.values():  # a rerun needs the manifest until the rest is removed
-                file.delete()
+    """Publish shards, and small files that wait; `others` go. A killed job may repeat any step."""
+    if not folder.store.can_rename:
+        waiting = {name: _waiting(folder, name) for name in small_files}
+        contents = {name: file.read() for name, file in waiting.items() if file.exists()}
+        _put_in_place(folder, manifest, contents, small_files, others, renamed)
+        return
+    with _held_signals(folder):
+        (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
+        _remove(folder, others)
+        for old, new in _renamed_files(folder, renamed):
+            with suppress(MissingFileError):  # a killed job has moved it
+                old.move(new)
+        # the manifest is the last of them
+        _move_new_files(folder, [*_shard_files(manifest), *small_files])
         _finish(folder, manifest)
+
+
+def _put_in_place(
+    folder: Location,
+    manifest: Manifest,
+    contents: Mapping[str, bytes],
+    small_files: Collection[str],
+    others: set[str],
+    renamed: Mapping[str, str],
+) -> None:
+    """Publish where files are not renamed, and new shards have their names already.
+
+    Shards of an earlier dataset that stay are copied before the manifest is replaced, so it can be
+    read at any time.
+    """
+    with _held_signals(folder):
+        _remove(folder, others)
+        for_each(_renamed_files(folder, renamed), lambda pair: _copy(*pair), folder)
+        shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
+        for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
+        for name, data in contents.items():  # the manifest is the last of them
+            (folder / name).put(data)
+        _remove(folder, renamed)
+        for name in small_files:  # a rerun needs the manifest until the rest is removed
+            _waiting(folder, name).delete()
+        _finish(folder, manifest)
+
+
+def _held_signals(folder: Location) -> AbstractContextManager[object]:
+    """Let Ctrl-C wait for the end of the block, unless a server may not respond for minutes."""
+    return nullcontext() if folder.store.is_remote else holding_signals()
+
+
+def _renamed_files(folder: Location, renamed: Mapping[str, str]) -> list[tuple[Location, Location]]:
+    """Return where shards that stay, and what is kept of each, are and will be."""
+    return [
+        (final_location(folder, old), final_location(folder, new))
+        for pair in renamed.items()
+        for old, new in zip(*map(_with_side_files, pair), strict=True)
+    ]
 
 
 def _move_new_files(folder: Location, files: Iterable[str]) -> None:
@@ -424,12 +439,12 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
     """Delete objects of a folder that was listed just now."""
 
     def remove(entry: FolderEntry) -> None:
-        place = folder / entry.name
-        store = place.store
+        location = folder / entry.name
+        store = location.store
         if isinstance(store, ClaimedStore) and entry.version:
-            store.delete_version(place.key, entry.version)
+            store.delete_version(location.key, entry.version)
         else:
-            place.delete()
+            location.delete()
 
     for_each(entries, remove, folder)
 
@@ -538,7 +553,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
             if done_location(folder, file).name in names
             for name in (
                 f"{file}{DONE_SUFFIX}",
-                *(f"{each}{PARTIAL_SUFFIX}" for each in _with_side_files(file)),
+                *(f"{side}{PARTIAL_SUFFIX}" for side in _with_side_files(file)),
             )
         }
         left = [

@@ -18,16 +18,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_begun_note
-from recordsmith.dataset.column_file import ColumnsOrigin, ColumnSurvey, column_pieces
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
-from recordsmith.dataset.names import (
+from recordsmith.dataset import (
     DONE_SUFFIX,
     INTERNAL_FOLDER,
+    NOT_AS_EXPECTED,
     PARTIAL_SUFFIX,
     SIDE_SUFFIXES,
+    ColumnsOrigin,
+    ColumnSurvey,
+    Manifest,
+    ShardEntry,
+    ShardWriter,
+    column_pieces,
+    count_in_json,
+    integer_in_json,
+    read_begun_note,
+    version_of,
 )
-from recordsmith.dataset.shard_index import version_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.wire import Compression, crc32c
 from recordsmith.stores import Location, read_note, write_atomically
@@ -85,7 +92,7 @@ class Occurrences:
 class ShardResult:
     """The result of writing one shard.
 
-    crc32c: over the bytes of the file.
+    entry: of the shard, in the manifest.
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
@@ -95,49 +102,32 @@ class ShardResult:
     fingerprint: of the job that the shard belongs to.
     """
 
-    file: str
-    record_count: int
-    size_bytes: int
-    crc32c: int
-    bytes_in: int
+    entry: ShardEntry
     schema: Schema
+    bytes_in: int
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
     label_count: int | None = None
     was_reused: bool = False
     fingerprint: str = ""
 
-    @classmethod
-    def from_writer(
-        cls,
-        writer: ShardWriter,
-        schema: Schema,
-        bytes_in: int,
-        *,
-        skipped: Mapping[int, str] | None = None,
-        notes: Mapping[str, Occurrences] | None = None,
-        label_count: int | None = None,
-    ) -> ShardResult:
-        """Make the result of a sealed shard."""
-        return cls(
-            writer.location.name,
-            writer.record_count,
-            writer.size_bytes,
-            writer.crc32c,
-            bytes_in,
-            schema.packed(),
-            skipped or {},
-            notes or {},
-            label_count,
-        )
+    @property
+    def file(self) -> str:
+        """The name of the shard."""
+        return self.entry.file
+
+    @property
+    def record_count(self) -> int:
+        """The number of its records."""
+        return self.entry.record_count
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
         return {
             "file": self.file,
             "records": self.record_count,
-            "size_bytes": self.size_bytes,
-            "crc32c": self.crc32c,
+            "size_bytes": self.entry.size_bytes,
+            "crc32c": self.entry.crc32c,
             "bytes_in": self.bytes_in,
             "schema": self.schema.to_json(),
             "skipped": list(self.skipped.items()),
@@ -151,23 +141,20 @@ class ShardResult:
     def from_json(cls, document: Mapping[str, Any]) -> ShardResult:
         """Restore a result from `to_json`."""
         return cls(
-            str(document["file"]),
-            count_in_json(document["records"]),
-            count_in_json(document["size_bytes"]),
-            count_in_json(document["crc32c"]),
-            count_in_json(document["bytes_in"]),
+            ShardEntry(
+                str(document["file"]),
+                count_in_json(document["records"]),
+                count_in_json(document["size_bytes"]),
+                count_in_json(document["crc32c"]),
+            ),
             Schema.from_json(document["schema"]).packed(),
+            count_in_json(document["bytes_in"]),
             {integer_in_json(number): str(why) for number, why in document["skipped"]},
             {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
             None if (number := document["label_count"]) is None else count_in_json(number),
             bool(document["was_reused"]),
             sys.intern(str(document["fingerprint"])),
         )
-
-    @property
-    def entry(self) -> ShardEntry:
-        """The entry of the shard in the manifest."""
-        return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
 def add_notes(notes: dict[str, Occurrences], more: Mapping[str, Occurrences]) -> None:
@@ -220,14 +207,16 @@ def load_result(
     trusting: bool,
     keeps_skipped: bool = True,
 ) -> ShardResult | None:
-    """The result of a complete and verified shard; None if it must be written.
+    """Return the result in the note of a shard; None if the shard must be written again.
 
-    Removes a note that does not match the shard. With `trusting`, a source without version
-    information counts as unchanged; `keeps_skipped`: a shard may lack samples that were unreadable.
+    With `trusting`, a source without version information counts as unchanged; `keeps_skipped`: a
+    shard may lack samples that were unreadable.
+
+    Raises:
+        MissingFileError: the shard has no note.
     """
-    note = done_location(folder, file)
     try:
-        document = json.loads(read_note(note))
+        document = json.loads(read_note(done_location(folder, file)))
         result = replace(ShardResult.from_json(document), was_reused=True)
         is_same_job = (result.fingerprint, result.file) == (fingerprint, file)
         known = versions() if is_same_job else None
@@ -240,16 +229,18 @@ def load_result(
         ):
             return result
     except MissingFileError:
-        return None
+        raise
     except (FileAccessError, *NOT_AS_EXPECTED):
         pass
-    note.delete()
     return None
 
 
 def _is_complete(folder: Location, result: ShardResult, version: str | None) -> bool:
-    """Whether a shard has the bytes in its note; `version` is None for local files."""
-    expected = (result.size_bytes, result.crc32c)
+    """Whether a shard has the bytes in its note; `version` is None for local files.
+
+    Removes one under its temporary name that has others.
+    """
+    expected = (result.entry.size_bytes, result.entry.crc32c)
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, result.file), folder / result.file):
         with suppress(FileAccessError):
@@ -323,11 +314,13 @@ def complete_shard(
 
     Returns the result, and whether the shard was written now.
     """
-    result = load_result(
-        folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
-    )
-    if result is not None:
-        return result, False
+    with suppress(MissingFileError):
+        result = load_result(
+            folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
+        )
+        if result is not None:
+            return result, False
+        done_location(folder, file).delete()
     with open_partial_shard(folder, file, compression) as writer:
         result = write(writer)
     result = replace(result, fingerprint=fingerprint)
@@ -396,11 +389,11 @@ def check_written(
         size = waiting.get(f"{result.file}{PARTIAL_SUFFIX}")
         if size is None:  # it may have its final name already
             size = final.get(result.file)
-            if size == result.size_bytes and (result.fingerprint, result.entry) in published:
+            if size == result.entry.size_bytes and (result.fingerprint, result.entry) in published:
                 return  # the note was removed when it was published
             if folder.store.can_rename and renamed_fingerprint != result.fingerprint:
                 raise _missing(folder, result)
-        if size != result.size_bytes or not _is_noted(folder, result):
+        if size != result.entry.size_bytes or not _is_noted(folder, result):
             raise _missing(folder, result)
 
     for_each(results, check, folder)
@@ -413,7 +406,7 @@ def _is_noted(folder: Location, result: ShardResult) -> bool:
         noted = (note["fingerprint"], note["size_bytes"], note["crc32c"])
     except (MissingFileError, *NOT_AS_EXPECTED):
         return False
-    return noted == (result.fingerprint, result.size_bytes, result.crc32c)
+    return noted == (result.fingerprint, result.entry.size_bytes, result.entry.crc32c)
 
 
 def _missing(folder: Location, result: ShardResult) -> FileAccessError:

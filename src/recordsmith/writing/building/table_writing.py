@@ -1,9 +1,9 @@
 """Writes a dataset from Arrow batches that many processes have, each a part of the records.
 
-One process calls `begin`, others `write_part` for each part, and one calls `finish` with all
-results, or `abandon`. Job and results can be pickled. Each attempt to write a part has names of its
-own, so parts may be written twice, and attempts may be killed: only the shards in the results are
-published.
+One process calls `begin_table`, others `write_table_part` for each part, and one calls
+`finish_table` with all results, or `abandon_table`. Job and results can be pickled. Each attempt to
+write a part has names of its own, so parts may be written twice, and attempts may be killed: only
+the shards in the results are published.
 
 Where the store can rename, shards wait under hidden names and become `train-00003-of-00017` at the
 end. Elsewhere they appear under the names of their attempts, as the number of shards is not known,
@@ -19,30 +19,30 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    ArrowColumns,
     BegunNote,
     Manifest,
     ShardWriter,
     begun_location,
+    check_shard_options,
+    import_pyarrow,
+    part_name,
     read_begun_note,
     read_manifest,
-    shard_name,
-)
-from recordsmith.dataset.arrow import ArrowColumns, schema_as_text
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.names import part_name, split_of_part
-from recordsmith.dataset.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    check_shard_options,
+    schema_as_text,
     shard_files_by_split,
+    shard_name,
+    split_of_part,
 )
 from recordsmith.format.example import BytesArray, RaggedArray, Schema
 from recordsmith.format.wire import Compression, check_compression
-from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url, remote
 from recordsmith.support.errors import (
     CorruptDataError,
     FileAccessError,
@@ -108,7 +108,7 @@ class PartResult:
     left_out: frozenset[str]
 
 
-def begin(
+def begin_table(
     out: PlaceLike,
     overwrite: bool = False,
     *,
@@ -124,7 +124,7 @@ def begin(
     Args:
         out: the folder of the dataset: a path that all machines share, or a URL.
         overwrite: replace an existing dataset; in a bucket, it is gone from here on.
-        token: 32 hexadecimal digits that no other job has; with the same ones, `begin` may be
+        token: 32 hexadecimal digits that no other job has; with the same ones, `begin_table` may be
             repeated. None for new ones.
         split: the name of the split that all records belong to.
         compression: none, gzip or zlib.
@@ -177,7 +177,7 @@ def job_folder(out: PlaceLike, store_options: Mapping[str, Any] | None) -> Locat
     return remote(out, store_options=store_options)
 
 
-def write_part(job: TableJob, number: int, batches: Iterable[Any]) -> PartResult:
+def write_table_part(job: TableJob, number: int, batches: Iterable[Any]) -> PartResult:
     """Write the records of one part, as `PartWriter`; leaves no shard if it fails."""
     part = PartWriter(job, number)
     try:
@@ -217,7 +217,7 @@ class PartWriter:
                 self._end_shard(self._writer)
 
     def finish(self) -> PartResult:
-        """Return the result, for `finish` of the job."""
+        """Return the result, for `finish_table` of the job."""
         if self._writer is not None:
             self._end_shard(self._writer)
         _open_job(self._job)  # if the job has ended meanwhile, no one else removes the shards
@@ -240,13 +240,13 @@ class PartWriter:
         return part_name(job.split, number, self._attempt, len(self._results), job.compression)
 
     def _end_shard(self, writer: ShardWriter) -> None:
-        result = ShardResult.from_writer(writer, survey_written(writer), self._bytes_in)
+        result = ShardResult(writer.entry, survey_written(writer).packed(), self._bytes_in)
         self._writer, self._bytes_in = None, 0
         self._shard.close()
         self._results.append(result)
 
 
-def finish(job: TableJob, results: Iterable[PartResult]) -> Manifest:
+def finish_table(job: TableJob, results: Iterable[PartResult]) -> Manifest:
     """Publish the dataset, with the records of the parts in the order of their numbers.
 
     May be called again after it was interrupted. Removes what other attempts have written.
@@ -264,12 +264,12 @@ def finish(job: TableJob, results: Iterable[PartResult]) -> Manifest:
     try:
         return _publish(job, parts)
     except (OptionError, SourceError, CorruptDataError):
-        abandon(job)
+        abandon_table(job)
         raise
 
 
-def abandon(job: TableJob) -> None:
-    """Remove everything that a job has written, unless `finish` has begun to rename it."""
+def abandon_table(job: TableJob) -> None:
+    """Remove everything that a job has written, unless `finish_table` has begun to rename it."""
     folder = job.folder
     note = read_begun_note(folder)
     if note is None or note.fingerprint != job.token or is_publishing(folder, note):
@@ -409,9 +409,13 @@ def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
     files = [result.file for result in results]
     if can_rename:
         files = shard_files_by_split({split: len(files)}, job.compression)[split]
+    renamed = (
+        replace(result, entry=msgspec.structs.replace(result.entry, file=file))
+        for result, file in zip(results, files, strict=True)
+    )
     manifest = make_manifest(
         (split,),
-        [(split, replace(result, file=file)) for result, file in zip(results, files, strict=True)],
+        [(split, result) for result in renamed],
         job.compression,
         None,
         {"source": {"kind": job.source}, "fingerprint": token},

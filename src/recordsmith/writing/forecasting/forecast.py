@@ -12,9 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.sources import Source, check_source
-from recordsmith.sources.numbered import collect
-from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
+from recordsmith.sources import SamplesAhead, SampleToRead, Source, check_source, collect
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import MAX_PROBLEMS, SourceError
 from recordsmith.support.number_options import whole_number
@@ -30,7 +28,7 @@ from recordsmith.writing.forecasting.stored_sample import (
     Variant,
     make_variants,
 )
-from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.pack_options import PackOptions
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -84,13 +82,13 @@ def forecast(
     sample_count = whole_number("sample_count", sample_count, _MIN_SAMPLES)
     seed = whole_number("seed", seed, 0)
     variants = make_variants(qualities, shorter_sides)
-    recipe = Recipe(keys=keys)
+    options = PackOptions(keys=keys)
     count = thread_count(threads)
     listing = source.list_samples()
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(recipe.encoder(listing), variants)
+    storage = SampleStorage(options.encoder(listing.reader), variants)
     workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:

@@ -11,13 +11,18 @@ import numpy as np
 from recordsmith.format.example import decode_payload
 from recordsmith.format.example.keys import FORMAT, IMAGE
 from recordsmith.format.wire import FRAME_BYTES
-from recordsmith.image import ImageOptions, find_image_header, probe_image, store_image
-from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.decoding.pixels import decode_exact
-from recordsmith.image.image_options import MAX_PIXELS, check_number
-from recordsmith.image.storing.store import DROPPED
-from recordsmith.sources import ignore_note
-from recordsmith.sources.samples_ahead import SampleToRead
+from recordsmith.image import (
+    DROPPED,
+    MAX_PIXELS,
+    ImageOptions,
+    check_number,
+    decode_exact,
+    find_image_header,
+    probe_image,
+    reserve_for_decoding,
+    store_image,
+)
+from recordsmith.sources import SampleToRead, ignore_note
 from recordsmith.support.errors import (
     DataError,
     FileAccessError,
@@ -26,7 +31,8 @@ from recordsmith.support.errors import (
     SourceError,
 )
 from recordsmith.writing.forecasting.fidelity import MIN_SIDE, structural_similarity
-from recordsmith.writing.packing import SampleEncoder, apply_image_options
+from recordsmith.writing.packing.images import apply_image_options
+from recordsmith.writing.packing.pack_options import SampleEncoder
 
 ORIGINAL = "original"
 

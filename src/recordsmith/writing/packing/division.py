@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.selection import share_counts
-from recordsmith.sources.problems import join_names
+from recordsmith.dataset import share_counts
+from recordsmith.sources import join_names
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import unknown_word

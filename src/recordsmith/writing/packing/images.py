@@ -11,9 +11,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.format.example import SequenceExample, decode_payload
 from recordsmith.format.example.feature_values import only_value, values_of
 from recordsmith.format.example.keys import (
@@ -32,21 +31,18 @@ from recordsmith.format.example.keys import (
     WIDTH,
 )
 from recordsmith.image import (
+    SIGNATURE,
     ImageOptions,
-    StoredImage,
-    StoredMask,
     check_chunks,
     find_format,
-    orient_box,
     read_jpeg_info,
     starts_like_image,
-    store_image,
-    store_mask,
 )
-from recordsmith.image.formats.png import SIGNATURE
-from recordsmith.image.storing.store import REQUESTED as IMAGES_CHANGED
 from recordsmith.sources import Note
 from recordsmith.support.errors import DataError, SourceError, option
+
+if TYPE_CHECKING:  # what changes images is imported on use
+    from recordsmith.image import StoredImage, StoredMask
 
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
@@ -63,8 +59,13 @@ MASK_CHANGED = "masks were rotated or resized with their image"
 MASK_RAW = "masks were decoded and stored as raw values"
 BOXES_ROTATED = "images had their boxes rotated with them"
 AREAS_SCALED = "images had the areas of their objects scaled with them"
-REQUESTED = IMAGES_CHANGED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
-"""The changes that image options request; the others may be unexpected."""
+
+
+def is_requested(change: str) -> bool:
+    """Whether image options request a change; others may be unexpected."""
+    from recordsmith.image import REQUESTED
+
+    return change in REQUESTED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
 
 
 def apply_image_options(
@@ -126,6 +127,8 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         keys: the features that hold images. Other features are decoded if their first bytes are
             those of an image.
     """
+    from recordsmith.checking import check_example_images
+
     message = decode_payload(payload)
     parts: list[Mapping[str, Any]]
     if isinstance(message, SequenceExample):
@@ -166,6 +169,8 @@ def find_image_note(features: Mapping[str, Any], note: Note) -> None:
 
 
 def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
+    from recordsmith.image import store_image
+
     if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
         raise SourceError(
             "the image is stored as raw pixels, which cannot be converted",
@@ -218,6 +223,8 @@ def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: s
 
 
 def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> StoredMask:
+    from recordsmith.image import store_mask
+
     return store_mask(
         data,
         height=stored.height,
@@ -234,6 +241,8 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     sides = [[float(place) for place in values_of(given[key])] for key in BOX]
     if not sides[0]:
         return
+    from recordsmith.image import orient_box
+
     boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
     for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)

@@ -8,29 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_manifest
-from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_labels, read_manifest
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
-from recordsmith.sources import Content, Listing, Note, Sample, SampleReader, Source, ignore_note
-from recordsmith.sources.classes import Classes
-from recordsmith.sources.problems import join_problems
+from recordsmith.sources import (
+    Classes,
+    Content,
+    Listing,
+    Note,
+    Sample,
+    SampleReader,
+    Source,
+    ignore_note,
+    join_problems,
+)
 from recordsmith.stores import PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, Problems, SourceError, option
-from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.pack_options import PackOptions
 
 
-def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe, Source]:
+def apply_like(options: PackOptions, source: Source, like: PlaceLike) -> tuple[PackOptions, Source]:
     """Use the keys, image options, compression and class numbers of a dataset."""
     folder = as_folder(like)
     manifest = read_manifest(folder)
     try:
         if manifest is None:
             raise OptionError(f"it has no {MANIFEST_NAME}")
-        options = manifest.provenance.get("options")
-        if "source" not in manifest.provenance or not isinstance(options, Mapping):
+        document = manifest.provenance.get("options")
+        if "source" not in manifest.provenance or not isinstance(document, Mapping):
             raise OptionError("its manifest has no options of `pack`")
-        stored = Recipe.from_json(options)
+        stored = PackOptions.from_json(document)
     except OptionError as error:
         raise OptionError(
             f"the options of {folder} are unknown: {error.problem}",
@@ -38,14 +45,14 @@ def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe,
             value=str(like),
             remedy=f"Leave out {option('like')}, and pass the options that make the same features.",
         ) from None
-    recipe = replace(
-        recipe,
-        keys=stored.keys if recipe.keys is None else recipe.keys,
-        image_options=recipe.image_options or stored.image_options,
-        compression=recipe.compression or manifest.compression,
+    options = replace(
+        options,
+        keys=stored.keys if options.keys is None else options.keys,
+        image_options=options.image_options or stored.image_options,
+        compression=options.compression or manifest.compression,
     )
     names = manifest.class_names or read_labels(folder)
-    return recipe, _RenumberedSource(source, names, str(folder))
+    return options, _RenumberedSource(source, names, str(folder))
 
 
 class _RenumberedSource:

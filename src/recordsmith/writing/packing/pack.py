@@ -11,26 +11,33 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    INTERNAL_FOLDER,
+    NOT_AS_EXPECTED,
+    Manifest,
+    ShardCounts,
+    describe_fault,
+)
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Listing, Source, source_of
-from recordsmith.sources.left_behind import check_left_behind
+from recordsmith.sources import (
+    Listing,
+    SampleReader,
+    Source,
+    check_left_behind,
+    join_names,
+    source_of,
+)
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, RecordsmithError, option, with_options
 from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardCounts,
-    ShardResult,
     check_folder,
     check_task_folder,
-    check_written,
     claimed_folder,
     clean_up,
     clean_up_after_kill,
@@ -39,13 +46,13 @@ from recordsmith.writing.building import (
     make_manifest,
     publish_dataset,
 )
-from recordsmith.writing.packing.like import apply_like
+from recordsmith.writing.building.shards import ShardResult, check_written
+from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_result
 from recordsmith.writing.packing.pack_report import PackReport, add_results, report_existing
-from recordsmith.writing.packing.pack_task import PackTask, make_tasks, pack_shard, portable_reader
-from recordsmith.writing.packing.recipe import Recipe
-from recordsmith.writing.packing.shard_assignment import assign_shards
-from recordsmith.writing.packing.writing import ShardJobs
+from recordsmith.writing.packing.pack_task import PackTask, pack_shard, portable_reader
+from recordsmith.writing.packing.shard_assignment import ShardAssignment, assign_shards
+from recordsmith.writing.packing.writing import ShardPacker
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."
 _EXPLAINED = {
@@ -151,7 +158,7 @@ def pack(
     Example:
         rs.pack("flowers", "out", splits={"train": 0.8, "test": 0.2})
     """
-    recipe = Recipe(
+    options = PackOptions(
         splits=splits,
         resplit=resplit,
         shards=shards,
@@ -168,24 +175,16 @@ def pack(
         citation=citation,
         numbers_of=numbers_of,
     )
-    source, unread = source_of(source)
-    if like is not None:
-        recipe, source = apply_like(recipe, source, like)
-    folder = _check_arguments(source, out, threads)
-    listing = _list_samples(source, unread)
-    described = _describe(source, listing)
-    assignment = assign_shards(listing, recipe, described)
-    job = PackJob.of(folder, recipe, described, listing, assignment)
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
-    reader = None if engine is None else portable_reader(listing)
+    job, reader, assignment = _prepare(source, out, options, like)
+    portable = None if engine is None else portable_reader(reader)
 
     def write(folder: Location) -> list[ShardResult]:
-        if engine is None or reader is None:
-            return ShardJobs(listing, assignment, folder, recipe, workers).run(
-                trusting=not overwrite
-            )
+        if engine is None or portable is None:
+            packer = ShardPacker(reader, assignment, folder, job.options, workers)
+            return packer.run(trusting=not overwrite)
         workers.total = job.sample_count
-        tasks = make_tasks(folder, recipe, listing, assignment, reader, trusting=not overwrite)
+        tasks = job.tasks(assignment, portable, trusting=not overwrite)
         done = run_on(
             engine,
             (Task(pack_shard, task.number, task.name, task.size, task) for task in tasks),
@@ -194,12 +193,7 @@ def pack(
         return job.ordered(done.values())
 
     return _complete(
-        job,
-        folder,
-        write,
-        skip_errors=skip_errors,
-        overwrite=overwrite,
-        in_this_process=reader is None,
+        job, as_folder(out), write, skip_errors, overwrite, in_this_process=portable is None
     )
 
 
@@ -221,31 +215,22 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
         plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
         report = rs.finish(plan, map(rs.run, plan.tasks()))
     """
-    source, unread = source_of(source)
-    folder = _check_arguments(source, out, None)
-    unknown = sorted(set(options) - set(vars(Recipe())))
+    unknown = sorted(set(options) - set(vars(PackOptions())))
     if unknown:
         raise OptionError(
             f"{', '.join(map(option, unknown))} does not affect the shards, so a plan has no such "
             "option",
             option=unknown[0],
         )
-    recipe = Recipe(**options)
-    listing = _list_samples(source, unread)
-    reader = portable_reader(listing)
-    if reader is None:
+    job, reader, assignment = _prepare(source, out, PackOptions(**options))
+    portable = portable_reader(reader)
+    if portable is None:
         raise OptionError(
             "rows of tables and samples in memory are packed by one process, without a plan",
             option="source",
             remedy="Use `pack`.",
         )
-    described = _describe(source, listing)
-    assignment = assign_shards(listing, recipe, described)
-    return PackPlan(
-        folder,
-        PackJob.of(folder, recipe, described, listing, assignment),
-        partial(make_tasks, folder, recipe, listing, assignment, reader),
-    )
+    return PackPlan(as_folder(out), job, partial(job.tasks, assignment, portable))
 
 
 def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
@@ -307,35 +292,76 @@ def finish(
     parsed = [  # before the folder is locked: a generator may run the tasks
         result if isinstance(result, ShardResult) else parse_result(result) for result in results
     ]
+    job = plan.job
     return _complete(
-        plan.job,
-        plan.out,
-        lambda _: plan.job.ordered(parsed),
-        skip_errors=skip_errors,
-        overwrite=overwrite,
-        in_this_process=False,
+        job, plan.out, lambda _: job.ordered(parsed), skip_errors, overwrite, in_this_process=False
     )
+
+
+def _prepare(
+    source: Source | Any, out: PlaceLike, options: PackOptions, like: PlaceLike | None = None
+) -> tuple[PackJob, SampleReader, ShardAssignment]:
+    """List the samples of a source and assign them to shards."""
+    source, unread = source_of(source)
+    if like is not None:
+        from recordsmith.writing.packing.like import apply_like  # only when needed
+
+        options, source = apply_like(options, source, like)
+    folder = as_folder(out)
+    _check_folder(source, folder)
+    listing = source.list_samples()
+    check_left_behind(listing)
+    listing = replace(listing, notices=[*listing.notices, *unread])
+    described = _describe(source, listing)
+    assignment = assign_shards(listing, options, described)
+    job = PackJob(
+        assignment.fingerprint,
+        str(folder.absolute()),
+        described,
+        options,
+        assignment.splits,
+        assignment.shards,
+        listing.class_names,
+        listing.has_label_map,
+        listing.arrow_schema,
+        (*map(str, listing.notices), *_divided_notice(options, assignment, listing)),
+        None if listing.account is None else listing.account.to_json(),
+    )
+    return job, listing.reader, assignment
+
+
+def _divided_notice(
+    options: PackOptions, assignment: ShardAssignment, listing: Listing
+) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    own = listing.splits or tuple(filter(None, [listing.only_split]))
+    if not own or options.splits is None:
+        return ()
+    resplit = options.resplit or own
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in assignment.splits if split in options.splits)
+    return (f"the source's {what} divided again into {new}",)
 
 
 def _complete(
     job: PackJob,
     folder: Location,
     write: Callable[[Location], list[ShardResult]],
-    *,
     skip_errors: bool,
     overwrite: bool,
+    *,
     in_this_process: bool,
 ) -> PackReport:
     """Run the tasks of a job and publish the dataset, unless that has been done before."""
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
-    recipe = Recipe.from_json(job.options)
-    names = class_names_in_json(job.class_names)
+    options, names = job.options, job.class_names
     report = PackReport(
         folder,
         notices=tuple(map(with_options, job.notices)),
         account=job.account,
-        images_are_checked=recipe.check_images,
+        images_are_checked=options.check_images,
     )
     if names is not None:
         report.class_count = sum(name is not None for name in names)
@@ -365,20 +391,20 @@ def _complete(
             manifest = make_manifest(
                 job.splits,
                 zip([shard.split for shard in job.shards], results, strict=True),
-                recipe.shard_compression,
+                options.shard_compression,
                 names,
                 {
                     "source": job.source,
-                    "options": job.options,
+                    "options": options.to_json(),
                     "fingerprint": job.fingerprint,
                     "bytes_in": report.bytes_in,
                     **({} if job.account is None else {"account": job.account}),
                     "skipped": report.skipped,
                     "skipped_count": report.skipped_count,
                 },
-                arrow_schema=job.arrow_schema if recipe.keys is None else None,
+                arrow_schema=job.arrow_schema if options.keys is None else None,
             )
-            report.notices += _unknown_features(recipe, manifest)
+            report.notices += _unknown_features(options, manifest)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
             publish_dataset(
@@ -392,13 +418,13 @@ def _complete(
     return report
 
 
-def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
+def _unknown_features(options: PackOptions, manifest: Manifest) -> tuple[str, ...]:
     """Return a notice for each feature of `numbers_of` that no record has."""
     known = sorted({key for section in manifest.schema.sections.values() for key in section})
     return tuple(
         f"no record has the feature {key!r}, so no numbers of it are kept; "
         f"{suggest_names(key, known, 'they have no features')}"
-        for key in recipe.numbers_of
+        for key in options.numbers_of
         if manifest.schema.is_complete and key not in known
     )
 
@@ -410,17 +436,8 @@ def _describe(source: Source, listing: Listing) -> Mapping[str, Any]:
     return {**source.describe(), **{key: value for key, value in more.items() if value}}
 
 
-def _list_samples(source: Source, unread: Sequence[str]) -> Listing:
-    """List the samples of a source; `unread` has further notices."""
-    listing = source.list_samples()
-    check_left_behind(listing)
-    return replace(listing, notices=[*listing.notices, *unread])
-
-
-def _check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Location:
-    """Validate arguments and return the folder of the dataset."""
-    folder = as_folder(out)
-    thread_count(threads)
+def _check_folder(source: Source, folder: Location) -> None:
+    """Validate the folder of the dataset, which must not be in that of the source."""
     root = getattr(source, "root", None)
     if root is not None and (source_folder := as_folder(root)).contains(folder):
         is_same = folder.identity == source_folder.identity
@@ -432,4 +449,3 @@ def _check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Loc
             remedy="Choose a folder outside the source.",
         )
     check_folder(folder)
-    return folder

@@ -16,75 +16,46 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, line_in_json
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.sources import Listing
-from recordsmith.sources.problems import join_names
+from recordsmith.dataset import (
+    NOT_AS_EXPECTED,
+    ShardPlan,
+    class_names_in_json,
+    describe_fault,
+    json_of,
+    line_in_json,
+)
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError, accessing
+from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import missing_error
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import ShardResult, done_location
-from recordsmith.writing.packing.pack_task import Count, PackTask, check_shard_file
-from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.building.shards import ShardResult, done_location
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.pack_task import PackTask, TaskSample, check_shard_file
 from recordsmith.writing.packing.shard_assignment import ShardAssignment
 
 FORMAT = "recordsmith-plan"
-VERSION = 6
+VERSION = 7
 
 
-class PlannedShard(msgspec.Struct, frozen=True, array_like=True):
-    """A shard of a plan: its file, its split, and how many samples it has."""
-
-    file: str
-    split: str
-    sample_count: Count
-
-
-class PackJob(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PackJob:
     """What finishing a job needs to know; the first line of a saved plan."""
 
     fingerprint: str
     out: str
-    source: dict[str, Any]
-    options: dict[str, Any]
-    splits: list[str]
-    shards: list[PlannedShard]
-    class_names: list[str | None] | None
+    source: Mapping[str, Any]
+    options: PackOptions
+    splits: tuple[str, ...]
+    shards: tuple[ShardPlan, ...]
+    class_names: tuple[str | None, ...] | None
     has_label_map: bool
     arrow_schema: str | None
-    notices: list[str]
+    notices: tuple[str, ...]
     account: dict[str, Any] | None = None
     format: str = FORMAT
     version: int = VERSION
-
-    @classmethod
-    def of(
-        cls,
-        out: Location,
-        recipe: Recipe,
-        source: Mapping[str, Any],
-        listing: Listing,
-        assignment: ShardAssignment,
-    ) -> PackJob:
-        """Return the job of a listed source."""
-        return cls(
-            assignment.fingerprint,
-            str(out.absolute()),
-            dict(source),
-            recipe.to_json(),
-            list(assignment.splits),
-            [
-                PlannedShard(shard.file, shard.split, len(shard.samples))
-                for shard in assignment.shards
-            ],
-            None if listing.class_names is None else list(listing.class_names),
-            listing.has_label_map,
-            listing.arrow_schema,
-            [*map(str, listing.notices), *_divided_notice(recipe, assignment, listing)],
-            None if listing.account is None else listing.account.to_json(),
-        )
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> PackJob:
@@ -95,8 +66,7 @@ class PackJob(msgspec.Struct, frozen=True):
                 f"{document['version']!r:.40}, expected {FORMAT!r} and {VERSION}"
             )
         job = msgspec.convert(document, cls)
-        class_names_in_json(job.class_names)
-        Recipe.from_json(job.options)
+        class_names_in_json(document["class_names"])
         names = [check_shard_file(shard.file) for shard in job.shards]
         if len(set(names)) < len(names):
             raise ValueError("two shards have the same name")
@@ -108,6 +78,45 @@ class PackJob(msgspec.Struct, frozen=True):
     def sample_count(self) -> int:
         """The number of samples of all shards."""
         return sum(shard.sample_count for shard in self.shards)
+
+    def tasks(
+        self,
+        assignment: ShardAssignment,
+        reader: dict[str, Any],
+        numbers: Iterable[int] | None = None,
+        *,
+        trusting: bool = True,
+    ) -> Iterator[PackTask]:
+        """Yield the tasks, one for each shard; args as in `PackTask`.
+
+        Args:
+            numbers: of the shards; None for all.
+        """
+        for number in range(len(self.shards)) if numbers is None else numbers:
+            shard = self.shards[number]
+            own = assignment.numbers(shard)
+            samples = zip(own.tolist(), assignment.samples.select(own), strict=True)
+            yield PackTask(
+                self.fingerprint,
+                number,
+                shard.file,
+                shard.split,
+                self.out,
+                self.options.to_json(),
+                trusting,
+                reader,
+                [
+                    TaskSample(
+                        listed,
+                        sample.name,
+                        sample.size_bytes,
+                        sample.label,
+                        sample.version,
+                        None if sample.reference is None else dict(sample.reference),
+                    )
+                    for listed, sample in samples
+                ],
+            )
 
     def ordered(self, results: Iterable[ShardResult]) -> list[ShardResult]:
         """Return the results in the order of the plan, one for each task.
@@ -179,7 +188,7 @@ class PackPlan(Report):
         return self.job.fingerprint
 
     @property
-    def shards(self) -> Sequence[PlannedShard]:
+    def shards(self) -> Sequence[ShardPlan]:
         """The shards, in the order of the tasks."""
         return self.job.shards
 
@@ -213,10 +222,10 @@ class PackPlan(Report):
     def noted_results(self) -> Iterator[ShardResult]:
         """Yield the results that tasks have noted in the folder of the dataset."""
 
-        def read(shard: PlannedShard) -> ShardResult | None:
-            place = done_location(self.out, shard.file)
+        def read(shard: ShardPlan) -> ShardResult | None:
+            location = done_location(self.out, shard.file)
             with suppress(MissingFileError):
-                return parse_result(read_note(place), place)
+                return parse_result(read_note(location), location)
             return None
 
         at_once = self.out.store.concurrency
@@ -231,11 +240,10 @@ class PackPlan(Report):
         Raises:
             FileAccessError: the file cannot be written.
         """
-        place = as_location(path)
-        with accessing(place, "write"), place.open_write() as file:
-            for part in chain((self.job,), self.tasks()):
-                text = json.dumps(msgspec.to_builtins(part), separators=(",", ":"))
-                file.write(text.encode() + b"\n")
+        location = as_location(path)
+        with accessing(location, "write"), location.open_write() as file:
+            for line in chain((fields_to_json(self.job),), map(PackTask.to_json, self.tasks())):
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     @classmethod
     def load(cls, path: PlaceLike) -> PackPlan:
@@ -245,76 +253,64 @@ class PackPlan(Report):
             OptionError: the file is not a plan, or of another version.
             FileAccessError: the file cannot be read.
         """
-        place = as_location(path)
+        location = as_location(path)
         try:
-            job = PackJob.from_json(json_of(next(_lines(place), b"")))
+            job = PackJob.from_json(json_of(next(_lines(location), b"")))
         except NOT_AS_EXPECTED as error:  # also msgspec's, which is a ValueError
-            raise _not_a_plan(place, describe_fault(error)) from None
+            raise _not_a_plan(location, describe_fault(error)) from None
 
         def read_tasks(numbers: Sequence[int]) -> Iterator[PackTask]:
-            lines = enumerate(_lines(place), -1)  # the first line is the plan
+            lines = enumerate(_lines(location), -1)  # the first line is the plan
             for number in numbers:
                 line = next((line for line_number, line in lines if line_number == number), b"")
                 try:
                     document = json_of(line)
                 except NOT_AS_EXPECTED as error:
-                    raise _not_a_plan(place, f"task {number}: {describe_fault(error)}") from None
+                    raise _not_a_plan(location, f"task {number}: {describe_fault(error)}") from None
                 yield PackTask.from_json(document)
 
         return cls(as_folder(job.out), job, read_tasks)
 
 
-def _divided_notice(
-    recipe: Recipe, assignment: ShardAssignment, listing: Listing
-) -> tuple[str, ...]:
-    """Report the splits of the source that were divided again."""
-    own = listing.splits or tuple(filter(None, [listing.only_split]))
-    if not own or recipe.splits is None:
-        return ()
-    resplit = recipe.resplit or own
-    divided = [resplit] if isinstance(resplit, str) else list(resplit)
-    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
-    new = join_names(split for split in assignment.splits if split in recipe.splits)
-    return (f"the source's {what} divided again into {new}",)
-
-
-def parse_result(result: Mapping[str, Any] | bytes, place: Location | None = None) -> ShardResult:
+def parse_result(
+    result: Mapping[str, Any] | bytes, location: Location | None = None
+) -> ShardResult:
     """Parse the result of a task: plain JSON values, or their text."""
     try:
         return ShardResult.from_json(json_of(result) if isinstance(result, bytes) else result)
     except NOT_AS_EXPECTED as error:
         raise OptionError(
-            f"{place or 'it'} has no results of tasks: {describe_fault(error)}",
+            f"{location or 'it'} has no results of tasks: {describe_fault(error)}",
             option="results",
-            value=None if place is None else str(place),
+            value=None if location is None else str(location),
         ) from None
 
 
 def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
     """Yield results from files with one in each line, as JSON."""
-    for place in map(as_location, paths):
-        for line in _lines(place):
-            yield parse_result(line, place)
+    for location in map(as_location, paths):
+        for line in _lines(location):
+            yield parse_result(line, location)
 
 
-def _lines(place: Location) -> Iterator[bytes]:
+def _lines(location: Location) -> Iterator[bytes]:
     """Yield the lines of a file."""
-    with io.BufferedReader(place.open_read()) as file, accessing(place):
+    with io.BufferedReader(location.open_read()) as file, accessing(location):
         while line := file.readline(NOTE_BYTES + 1):
             if len(line) > NOTE_BYTES:
                 raise FileAccessError(
                     errno.EFBIG,
                     "it has a line that is longer than a plan's",
-                    str(place),
+                    str(location),
                     remedy="Check that it is the right file.",
                 )
             yield line
 
 
-def _not_a_plan(place: Location, why: str) -> OptionError:
+def _not_a_plan(location: Location, why: str) -> OptionError:
     return OptionError(
-        f"{place} is not a plan that this version can read: {why}",
+        f"{location} is not a plan that this version can read: {why}",
         option="path",
-        value=str(place),
+        value=str(location),
         remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",
     )

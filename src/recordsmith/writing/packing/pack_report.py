@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.dataset import Manifest
-from recordsmith.sources.problems import join_names
+from recordsmith.sources import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import note_text
-from recordsmith.writing.building import Occurrences, ShardResult, add_notes
+from recordsmith.writing.building.shards import Occurrences, ShardResult, add_notes
 from recordsmith.writing.packing.pack_plan import PackJob
 
 _CLASSES = 20
@@ -117,15 +117,15 @@ def _add_objects(report: PackReport, results: Sequence[ShardResult]) -> None:
         all_notes.extend(noted)
     left_out = all_notes.left_out
     if not any(counts) and (left_out or report.skipped):
-        found = [
+        problems = [
             f"{note_text(noted.count, what)}: {noted.places[0]}"
             for what, noted in report.notes.items()
             if noted.left_out
         ]
-        found += [f"unreadable: {why}" for why in report.skipped]
+        problems += [f"unreadable: {why}" for why in report.skipped]
         raise SourceError(
             "no object would be packed, although the annotations have some",
-            found,
+            problems,
             remedy="Fix the annotations, or pack the images without them with "
             f"{option('format', 'files')}:",
             lists_problems=True,

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import errno
 import json
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import is_shard_name
-from recordsmith.dataset.documents import line_in_json
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.sources import Listing, Sample, SampleReader, open_reader
-from recordsmith.sources.numbered import collect
+from recordsmith.dataset import ShardPlan, is_shard_name, is_valid_file_name, line_in_json
+from recordsmith.sources import Sample, SampleReader, collect, open_reader
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.support.tasks import VERSION, version_error
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import ShardResult, claim, is_valid_file_name
-from recordsmith.writing.packing.recipe import Recipe
-from recordsmith.writing.packing.shard_assignment import AssignedShard, ShardAssignment
-from recordsmith.writing.packing.writing import ShardJobs
+from recordsmith.writing.building.claims import claim
+from recordsmith.writing.building.shards import ShardResult
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import ShardAssignment
+from recordsmith.writing.packing.writing import ShardPacker
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Label: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -38,9 +35,9 @@ _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 class TaskSample(msgspec.Struct, frozen=True, array_like=True):
     """A sample of a task. number: in the listing."""
 
-    number: Count
+    number: _Count
     name: str
-    size_bytes: Count
+    size_bytes: _Count
     label: _Label | None
     version: _Version | None
     reference: dict[str, Any] | None
@@ -58,13 +55,12 @@ class PackTask(msgspec.Struct, frozen=True):
     """
 
     fingerprint: str
-    number: Count
+    number: _Count
     name: str
     split: str
     out: str
-    recipe: dict[str, Any]
+    options: dict[str, Any]
     trusting: bool
-    class_names: list[str | None] | None
     reader: dict[str, Any]
     samples: list[TaskSample]
     version: int = VERSION
@@ -92,12 +88,11 @@ class PackTask(msgspec.Struct, frozen=True):
             raise OptionError(f"the task is invalid: {error}", option="task") from None
 
 
-def portable_reader(listing: Listing) -> dict[str, Any] | None:
-    """A listing's reader as plain JSON values; None if only this process can read the samples.
+def portable_reader(reader: SampleReader) -> dict[str, Any] | None:
+    """A reader as plain JSON values; None if only this process can read the samples.
 
     Rows of tables are encoded when they are listed, so that a worker could only copy them.
     """
-    reader = listing.reader
     if hasattr(reader, "frames") and reader.frames() is not None:
         return None
     try:
@@ -106,55 +101,10 @@ def portable_reader(listing: Listing) -> dict[str, Any] | None:
         return None
 
 
-def make_tasks(
-    out: Location,
-    recipe: Recipe,
-    listing: Listing,
-    assignment: ShardAssignment,
-    reader: dict[str, Any],
-    numbers: Iterable[int] | None = None,
-    *,
-    trusting: bool = True,
-) -> Iterator[PackTask]:
-    """Yield the tasks of a job, one for each shard; args as in `PackTask`.
-
-    Args:
-        numbers: of the shards; None for all.
-    """
-    names = listing.class_names
-    for number in range(len(assignment.shards)) if numbers is None else numbers:
-        shard = assignment.shards[number]
-        samples = zip(shard.samples, assignment.samples.select(shard.samples), strict=True)
-        yield PackTask(
-            assignment.fingerprint,
-            number,
-            shard.file,
-            shard.split,
-            str(out.absolute()),
-            recipe.to_json(),
-            trusting,
-            None if names is None else list(names),
-            reader,
-            [
-                TaskSample(
-                    listed,
-                    sample.name,
-                    sample.size_bytes,
-                    sample.label,
-                    sample.version,
-                    None if sample.reference is None else dict(sample.reference),
-                )
-                for listed, sample in samples
-            ],
-        )
-
-
 def pack_shard(task: PackTask) -> ShardResult:
     """Write the shard of a task."""
-    shard = AssignedShard(
-        check_shard_file(task.name), line_in_json(task.split), array("q", range(task.size))
-    )
-    recipe = Recipe.from_json(task.recipe)
+    shard = ShardPlan(check_shard_file(task.name), line_in_json(task.split), 0, task.size)
+    options = PackOptions.from_json(task.options)
     reader = open_reader_once(json.dumps(task.reader))
     check_visible(reader)
     samples = collect(
@@ -162,14 +112,12 @@ def pack_shard(task: PackTask) -> ShardResult:
         for s in task.samples
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
-    listing = Listing(samples, reader, class_names_in_json(task.class_names))
-    assignment = ShardAssignment(
-        (shard,), (shard.split,), recipe.shard_compression, task.fingerprint, samples, numbers
-    )
+    orders = {shard.split: np.arange(task.size)}
+    assignment = ShardAssignment((shard,), task.fingerprint, samples, orders, numbers)
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
-    jobs = ShardJobs(listing, assignment, folder, recipe, WorkerPool(1, None))
+    packer = ShardPacker(reader, assignment, folder, options, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped
-    (result,) = jobs.run(trusting=task.trusting, keeps_skipped=False)
+    (result,) = packer.run(trusting=task.trusting, keeps_skipped=False)
     return result
 
 

@@ -11,43 +11,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.documents import is_line
-from recordsmith.dataset.selection import check_shares
-from recordsmith.format.wire import Compression
-from recordsmith.sources import Listing
-from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
+from recordsmith.dataset import (
+    ShardPlan,
+    check_shard_options,
+    check_shares,
+    is_line,
+    is_valid_file_name,
+    plan_shards,
+)
+from recordsmith.sources import Coding, Listing, Names, RowNames, SampleTable, collect
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.writing.building import (
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.writing.packing.division import divide
-from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.pack_options import PackOptions
 
 _NAMES_AT_ONCE = 1024
-_PLACES = ("folder", "file", "files")
+_LOCATION_KEYS = ("folder", "file", "files")
 
-
-@dataclass(frozen=True)
-class AssignedShard:
-    """A shard: its file name, its split, and the numbers of its samples in the assignment."""
-
-    file: str
-    split: str
-    samples: Sequence[int]
+_Hasher: TypeAlias = Callable[[str | bytes | memoryview], int]
 
 
 @dataclass(frozen=True)
@@ -56,67 +45,74 @@ class ShardAssignment:
 
     fingerprint: a hash of the listing and the options.
     samples: of the listing; of a task, its own.
+    orders: the numbers of the samples of each split, in order.
     listed: the numbers of the samples in the listing; None if these are their numbers here.
     """
 
-    shards: tuple[AssignedShard, ...]
-    splits: tuple[str, ...]
-    compression: Compression
+    shards: tuple[ShardPlan, ...]
     fingerprint: str
     samples: SampleTable = field(compare=False)
+    orders: Mapping[str, Int64Array] = field(compare=False)
     listed: Int64Array | None = field(default=None, compare=False)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of all splits."""
+        return tuple(self.orders)
+
+    def numbers(self, shard: ShardPlan) -> Int64Array:
+        """Return the numbers of the samples of a shard."""
+        return self.orders[shard.split][shard.start : shard.stop]
 
     def number_in_listing(self, number: int) -> int:
         """Return the number of a sample in the listing."""
         return number if self.listed is None else int(self.listed[number])
 
 
-def assign_shards(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> ShardAssignment:
+def assign_shards(
+    listing: Listing, options: PackOptions, source: Mapping[str, Any]
+) -> ShardAssignment:
     """Assign the samples of a job to shards, before any sample is read.
 
     Args:
         source: its description. Where it is does not count, as that may differ between machines.
     """
     _check_names(listing)
-    if not isinstance(recipe.seed, int):
-        raise OptionError(option="seed", value=recipe.seed, expected="an integer")
-    check_shard_options(recipe.shards, recipe.shard_size_bytes, recipe.shard_names)
-    if recipe.splits is not None:
-        check_shares(recipe.splits)
+    if not isinstance(options.seed, int):
+        raise OptionError(option="seed", value=options.seed, expected="an integer")
+    check_shard_options(options.shards, options.shard_size_bytes, options.shard_names)
+    if options.splits is not None:
+        check_shares(options.splits)
     samples = collect(listing.samples)
-    number_of = _Hasher(recipe.seed).number
+    number_of = _hasher(options.seed)
     hashes = _hashes(samples, number_of)
-    members = divide(
-        _ascending(hashes) if recipe.shuffle else np.arange(len(samples)),
+    orders = divide(
+        _ascending(hashes) if options.shuffle else np.arange(len(samples)),
         samples.labels,
         _group_hashes(samples.groups, hashes, number_of),
         _source_splits(listing, samples),
-        recipe.splits,
-        recipe.resplit,
-        stratify=recipe.stratify,
+        options.splits,
+        options.resplit,
+        stratify=options.stratify,
     )
-    counts = shard_counts(
-        {split: len(numbers) for split, numbers in members.items()},
-        {split: int(samples.sizes[numbers].sum()) for split, numbers in members.items()},
-        recipe.shards,
-        recipe.shard_size_bytes,
+    compression = options.shard_compression
+    shards = plan_shards(
+        {split: len(numbers) for split, numbers in orders.items()},
+        {split: int(samples.sizes[numbers].sum()) for split, numbers in orders.items()},
+        options.shards,
+        options.shard_size_bytes,
+        compression,
+        options.shard_names,
         noun="sample",
     )
-    compression = recipe.shard_compression
-    shards = [
-        AssignedShard(file, split, _as_integers(members[split][start:stop]))
-        for split, files in shard_files_by_split(counts, compression, recipe.shard_names).items()
-        for file, (start, stop) in zip(
-            files, pairwise(shard_bounds(len(members[split]), len(files))), strict=True
-        )
-    ]
-    options = {
+    content = {
         "compression": compression,
-        "source": {name: value for name, value in source.items() if name not in _PLACES},
-        **recipe.options_of_records(),
+        "source": {name: value for name, value in source.items() if name not in _LOCATION_KEYS},
+        **options.options_of_records(),
     }
-    fingerprint = _fingerprint(listing, _digest(samples), shards, options)
-    return ShardAssignment(tuple(shards), tuple(members), compression, fingerprint, samples)
+    numbers = {shard.file: orders[shard.split][shard.start : shard.stop] for shard in shards}
+    fingerprint = _fingerprint(listing, _digest(samples), numbers, content)
+    return ShardAssignment(shards, fingerprint, samples, orders)
 
 
 def _check_names(listing: Listing) -> None:
@@ -135,20 +131,20 @@ def _check_names(listing: Listing) -> None:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-class _Hasher:
-    """Makes pseudorandom numbers from a seed and a name."""
+def _hasher(seed: int) -> _Hasher:
+    """Return a function that makes a pseudorandom number from a name."""
+    salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
+    keyed = hashlib.blake2b(digest_size=16, key=salt)
 
-    def __init__(self, seed: int) -> None:
-        salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
-        self._keyed = hashlib.blake2b(digest_size=16, key=salt)
-
-    def number(self, name: str | bytes | memoryview) -> int:
-        digest = self._keyed.copy()
+    def number_of(name: str | bytes | memoryview) -> int:
+        digest = keyed.copy()
         digest.update(_encoded(name) if isinstance(name, str) else name)
         return int.from_bytes(digest.digest()[:8], "big")
 
+    return number_of
 
-def _hashes(samples: SampleTable, number_of: Any) -> npt.NDArray[np.uint64]:
+
+def _hashes(samples: SampleTable, number_of: _Hasher) -> npt.NDArray[np.uint64]:
     """Return a number for each sample, from the seed and its name only."""
     names = samples.names
     if isinstance(names, RowNames):
@@ -157,7 +153,7 @@ def _hashes(samples: SampleTable, number_of: Any) -> npt.NDArray[np.uint64]:
 
 
 def _group_hashes(
-    groups: Coding | None, hashes: npt.NDArray[np.uint64], number_of: Any
+    groups: Coding | None, hashes: npt.NDArray[np.uint64], number_of: _Hasher
 ) -> npt.NDArray[np.uint64] | None:
     """Return a number for the group of each sample, and for each without one; None without any."""
     if groups is None or not (groups[1] >= 0).any():
@@ -190,13 +186,6 @@ def _ascending(hashes: npt.NDArray[np.uint64]) -> Int64Array:
     return order.astype(np.int64, copy=False)
 
 
-def _as_integers(numbers: Int64Array) -> array[int]:
-    """Return a copy that yields Python integers faster than NumPy."""
-    integers = array("q")
-    integers.frombytes(np.ascontiguousarray(numbers).view(np.uint8).data)
-    return integers
-
-
 def _digest(samples: SampleTable) -> bytes:
     """Hash the names, sizes and labels of all samples, in the order of the listing."""
     of_names, of_sizes, of_labels = (hashlib.blake2b(digest_size=16) for _ in range(3))
@@ -213,15 +202,19 @@ def _digest(samples: SampleTable) -> bytes:
 
 
 def _fingerprint(
-    listing: Listing, digest: bytes, shards: Iterable[AssignedShard], options: Mapping[str, Any]
+    listing: Listing, digest: bytes, shards: Mapping[str, Int64Array], content: Mapping[str, Any]
 ) -> str:
-    """Hash everything that determines the content of the shards, without reading samples."""
+    """Hash everything that determines the content of the shards, without reading samples.
+
+    Args:
+        shards: the numbers of the samples of each shard, by file.
+    """
     whole = hashlib.blake2b(digest_size=16)
-    whole.update(json.dumps([options, listing.class_names], sort_keys=True).encode())
+    whole.update(json.dumps([content, listing.class_names], sort_keys=True).encode())
     whole.update(digest)
-    for shard in shards:
-        whole.update(f"\n{shard.file}\n".encode("utf-8", "surrogateescape"))
-        whole.update(np.asarray(shard.samples, "<i8").data)
+    for file, numbers in shards.items():
+        whole.update(f"\n{file}\n".encode("utf-8", "surrogateescape"))
+        whole.update(np.ascontiguousarray(numbers, "<i8").data)
     return whole.hexdigest()
 
 

@@ -16,29 +16,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.dataset import ShardWriter
-from recordsmith.dataset.column_file import ColumnSurvey
+from recordsmith.dataset import ColumnSurvey, ShardPlan, ShardWriter
 from recordsmith.format.example import SchemaSurvey, keys
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.sources import Listing, Sample
-from recordsmith.sources.flaws import Flaw
-from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources import (
+    EncodedRows,
+    Flaw,
+    Sample,
+    SampleReader,
+    SamplesAhead,
+    SampleTable,
+    SampleToRead,
+)
 from recordsmith.stores import Location
 from recordsmith.support.ahead import map_ahead
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import (
+from recordsmith.writing.building.shards import (
     Occurrences,
     ShardResult,
     add_notes,
     complete_shard,
     survey_written,
 )
-from recordsmith.writing.packing.recipe import Recipe
-from recordsmith.writing.packing.shard_assignment import AssignedShard, ShardAssignment
+from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.shard_assignment import ShardAssignment
 
 _LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18
@@ -46,38 +49,39 @@ _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a tempor
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
 
 
-class ShardJobs:
+class ShardPacker:
     """Writes the shards of a job."""
 
     def __init__(
         self,
-        listing: Listing,
+        reader: SampleReader,
         assignment: ShardAssignment,
         folder: Location,
-        recipe: Recipe,
+        options: PackOptions,
         workers: WorkerPool,
     ) -> None:
-        self._listing = listing
+        self._reader = reader
         self._assignment = assignment
         self._folder = folder
-        self._kept = recipe.kept_columns()
+        self._kept = options.kept_columns()
+        self._compression = options.shard_compression
         self._workers = workers
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
-        self._encoder = recipe.encoder(listing)
-        self._has_objects = keys.OBJECT_LABEL in listing.reader.kinds()
-        if self._encoder.keeps_records and hasattr(listing.reader, "frames"):
-            self._frames = listing.reader.frames()
+        self._encoder = options.encoder(reader)
+        self._has_objects = keys.OBJECT_LABEL in reader.kinds()
+        if self._encoder.keeps_records and hasattr(reader, "frames"):
+            self._frames = reader.frames()
 
     def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
         """Write the shards, or verify them if they are complete; return the results in order."""
         shards = self._assignment.shards
-        self._workers.total = sum(len(shard.samples) for shard in shards)
+        self._workers.total = sum(shard.sample_count for shard in shards)
         threads = self._workers.threads
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
-            self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
+            self._samples_ahead = stack.enter_context(SamplesAhead(self._reader, at_once))
             if self._encoder.is_heavy:
                 self._executor = stack.enter_context(self._workers.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
@@ -85,23 +89,25 @@ class ShardJobs:
                 lambda shard: self._complete(shard, trusting, keeps_skipped), shards
             )
 
-    def _complete(self, shard: AssignedShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
+    def _complete(self, shard: ShardPlan, trusting: bool, keeps_skipped: bool) -> ShardResult:
         """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
-            self._assignment.compression,
+            self._compression,
             lambda writer: self._write(shard, writer),
             fingerprint=self._assignment.fingerprint,
-            versions=lambda: _hash_versions(self._assignment.samples, shard),
+            versions=lambda: _hash_versions(
+                self._assignment.samples, self._assignment.numbers(shard)
+            ),
             trusting=trusting,
             keeps_skipped=keeps_skipped,
         )
         if not is_new:
-            self._workers.advance(len(shard.samples))
+            self._workers.advance(shard.sample_count)
         return result
 
-    def _write(self, shard: AssignedShard, writer: ShardWriter) -> ShardResult:
+    def _write(self, shard: ShardPlan, writer: ShardWriter) -> ShardResult:
         """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
@@ -120,24 +126,23 @@ class ShardJobs:
                 label_count += encoded.label_count
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
-        return ShardResult.from_writer(
-            writer,
-            schema,
+        return ShardResult(
+            writer.entry,
+            schema.packed(),
             bytes_in,
-            skipped=_first(skipped),
-            notes=notes,
-            label_count=label_count if self._has_objects else None,
+            _first(skipped),
+            notes,
+            label_count if self._has_objects else None,
         )
 
-    def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
+    def _copy(self, shard: ShardPlan, writer: ShardWriter, source: EncodedRows) -> ShardResult:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
         survey, columns = SchemaSurvey(), ColumnSurvey(self._kept)
-        is_verified = self._assignment.compression == "none"  # as copying verifies frames
+        is_verified = self._compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
-        samples = np.asarray(shard.samples, np.int64)
-        for numbers in _portions(samples, self._assignment.samples.sizes):
+        for numbers in _portions(self._assignment.numbers(shard), self._assignment.samples.sizes):
             self._workers.check()
             is_fault = np.isin(numbers, faults)
             for number in numbers[is_fault].tolist():
@@ -157,13 +162,14 @@ class ShardJobs:
             writer.columns = columns
         else:
             schema = survey_written(writer, self._kept)
-        return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
+        return ShardResult(writer.entry, schema.packed(), bytes_in, skipped)
 
-    def _encoded(self, shard: AssignedShard) -> Iterator[_Encoded]:
+    def _encoded(self, shard: ShardPlan) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = self._assignment.samples.select(shard.samples)
+        numbers = self._assignment.numbers(shard)
+        samples = self._assignment.samples.select(numbers)
         with closing(self._samples_ahead.each(samples)) as reads:
-            items = zip(shard.samples, reads, strict=True)
+            items = zip(map(int, numbers), reads, strict=True)
             if self._executor is None:
                 yield from map(self._encode, items)
                 return
@@ -214,13 +220,12 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MAX_PROBLEMS])
 
 
-def _hash_versions(samples: SampleTable, shard: AssignedShard) -> str | None:
-    """The hash of the versions of a shard's samples; None if they have none."""
+def _hash_versions(samples: SampleTable, numbers: Int64Array) -> str | None:
+    """The hash of the versions of some samples; None if they have none."""
     if samples.versions is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
     all_versions = np.broadcast_to(np.asarray(samples.versions, np.int64), (len(samples),))
-    numbers = np.asarray(shard.samples, np.int64)
     for start in range(0, len(numbers), _AT_ONCE):
         digest.update(all_versions[numbers[start : start + _AT_ONCE]].astype("<i8").tobytes())
     return digest.hexdigest()

@@ -17,19 +17,22 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.checking.verification.manifest_check import check_labels
+from recordsmith.checking import check_labels
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     ClassNames,
     Manifest,
+    Paths,
     begun_location,
+    is_valid_file_name,
+    locate,
     read_begun_note,
+    read_labels,
     read_manifest,
+    shard_files_by_split,
 )
-from recordsmith.dataset.labels import read_labels
-from recordsmith.dataset.locate import Paths, locate
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
@@ -37,21 +40,19 @@ from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardResult,
     check_folder,
     claimed_folder,
     clean_up_after_kill,
     finish_publishing,
     is_publishing,
-    is_valid_file_name,
     locked_folder,
     names_in,
-    note_files,
     publish_dataset,
-    shard_files_by_split,
 )
+from recordsmith.writing.building.shards import ShardResult
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
     Inputs,
@@ -175,7 +176,7 @@ def append(
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
-        report = _Job(inputs, folder, workers, allow_missing).run(again=again)
+        report = _AppendJob(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
     return report
 
@@ -192,7 +193,7 @@ def _advising_to_pack() -> Iterator[None]:
 
 
 @dataclass
-class _Job:
+class _AppendJob:
     """One call of `append`, with the folder locked."""
 
     inputs: Inputs

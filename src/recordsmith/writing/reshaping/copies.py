@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset import Manifest, ShardWriter
+from recordsmith.dataset import Manifest, ShardPlan, ShardWriter, is_valid_file_name
 from recordsmith.format.example import SchemaSurvey
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location, as_folder
@@ -21,17 +21,15 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import (
+from recordsmith.writing.building.claims import claim
+from recordsmith.writing.building.shards import (
     ShardResult,
     check_written,
-    claim,
     complete_shard,
-    is_valid_file_name,
     survey_written,
 )
 from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
 from recordsmith.writing.reshaping.inputs import InputRecords, check_unchanged
-from recordsmith.writing.reshaping.plan import ReshardedShard
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""
@@ -55,8 +53,8 @@ class CopyJob:
 
     def run(
         self,
-        shards: Sequence[ReshardedShard],
-        spans: Callable[[ReshardedShard], Spans],
+        shards: Sequence[ShardPlan],
+        spans: Callable[[ShardPlan], Spans],
         records: InputRecords,
         folder: Location,
         workers: WorkerPool,
@@ -88,7 +86,7 @@ class CopyJob:
 
     def write_shard(
         self,
-        shard: ReshardedShard,
+        shard: ShardPlan,
         spans: Spans,
         records: InputRecords,
         folder: Location,
@@ -157,7 +155,7 @@ class CopyJob:
         else:
             written = survey_written(writer)
             schema = written if is_surveyed else schema
-        return ShardResult.from_writer(writer, schema, bytes_in)
+        return ShardResult(writer.entry, schema.packed(), bytes_in)
 
 
 def _inputs_for_task(
@@ -187,7 +185,7 @@ def _inputs_for_task(
 
 def _write_task(content: dict[str, Any]) -> ShardResult:
     job: CopyJob = content["job"]
-    shard: ReshardedShard = content["shard"]
+    shard: ShardPlan = content["shard"]
     if not is_valid_file_name(shard.file):
         raise OptionError(option="file", value=shard.file, expected="a name of a shard")
     folder = claim(as_folder(content["out"]), job.fingerprint, [shard.file])

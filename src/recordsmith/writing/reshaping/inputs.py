@@ -18,35 +18,36 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import (
+    INTERNAL_FOLDER,
+    PARTIAL_SUFFIX,
     ClassNames,
     Dataset,
+    Located,
     LocatedBlock,
     Manifest,
+    Paths,
     RecordLocation,
     Shard,
     ShardEntry,
     ShardPart,
+    ShardSequence,
+    as_places,
     background_notices,
     carried_class_names,
-    dataset_of,
-    records_of,
-)
-from recordsmith.dataset.locate import (
-    Located,
-    Paths,
-    as_places,
     check_split,
+    dataset_of,
+    is_split_slice,
     locate_each,
+    records_of,
+    scattered_blocks,
+    shard_for_task,
+    shard_from_task,
     split_names,
 )
-from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX, is_split_slice
-from recordsmith.dataset.parts import shard_for_task, shard_from_task
-from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import FRAME_BYTES, Compression
-from recordsmith.sources.splits import joined_notice, shard_splits
-from recordsmith.stores import Location, ObjectInfo, as_folder, as_place
-from recordsmith.stores.local.scratch import ScratchFolder
+from recordsmith.sources import joined_notice, shard_splits
+from recordsmith.stores import Location, ObjectInfo, ScratchFolder, as_folder, as_place
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.words import first_of
@@ -210,7 +211,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     splits_of_shards = shard_splits(shards)
     notices = joined_notice(shards, splits_of_shards)
     for shard, split in zip(shards, splits_of_shards, strict=True):
-        shard.split = split
+        shard.assign_split(split)
     _check_files(shards, out)
     infos = tuple(shard.info() for shard in shards)
     empty = [

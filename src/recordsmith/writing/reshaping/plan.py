@@ -15,28 +15,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
-from recordsmith.dataset.selection import (
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
     Draw,
+    ShardCounts,
+    ShardPlan,
+    Where,
+    check_shard_options,
     check_shares,
     draws_of_splits,
     exact_share,
+    is_valid_file_name,
+    plan_shards,
+    shard_files_by_split,
     share_counts,
 )
-from recordsmith.dataset.where import Where
 from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.serialization import fields_to_json
-from recordsmith.writing.building import (
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.writing.reshaping.edits import Edits
 from recordsmith.writing.reshaping.inputs import InputRecords, Inputs, fingerprint
 
@@ -241,16 +242,6 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class ReshardedShard:
-    """One new shard: the records at places start:stop in the order of its split."""
-
-    file: str
-    split: str
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True)
 class ReshardPlan:
     """The plan of a job.
 
@@ -260,7 +251,7 @@ class ReshardPlan:
     notices: about skipped splits.
     """
 
-    shards: tuple[ReshardedShard, ...]
+    shards: tuple[ShardPlan, ...]
     pools: Mapping[str, Pool]
     counts: Mapping[str, int]
     orders: Mapping[str, Permutations | None]
@@ -277,7 +268,7 @@ class ReshardPlan:
         pool = self.pools[split]
         return pool.has_all_records and self.counts[split] == len(pool)
 
-    def spans(self) -> Callable[[ReshardedShard], Iterator[range | Int64Array]]:
+    def spans(self) -> Callable[[ShardPlan], Iterator[range | Int64Array]]:
         """Return a function that yields the positions of the records of a shard, in order."""
         lookups = {
             split: self.pools[split].positions()
@@ -285,7 +276,7 @@ class ReshardPlan:
             if order is not None
         }
 
-        def of(shard: ReshardedShard) -> Iterator[range | Int64Array]:
+        def of(shard: ShardPlan) -> Iterator[range | Int64Array]:
             order = self.orders[shard.split]
             if order is None:
                 yield from self.pools[shard.split].spans(shard.start, shard.stop)
@@ -341,20 +332,20 @@ def make_plan(
     if options.keep_shards:
         shards = _keep_shards(inputs, pools, compression, options.shard_names)
     else:
-        numbers = shard_counts(
-            counts, _sizes(pools, counts), options.shards, options.shard_size_bytes
+        shards = plan_shards(
+            counts,
+            _sizes(pools, counts),
+            options.shards,
+            options.shard_size_bytes,
+            compression,
+            options.shard_names,
         )
-        files = shard_files_by_split(numbers, compression, options.shard_names)
-        shards = []
-        for split, names in files.items():
-            bounds = shard_bounds(counts[split], len(names))
-            shards += map(ReshardedShard, names, [split] * len(names), bounds[:-1], bounds[1:])
-    return ReshardPlan(tuple(shards), pools, counts, orders, compression, tuple(notices))
+    return ReshardPlan(shards, pools, counts, orders, compression, tuple(notices))
 
 
 def _keep_shards(
     inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
-) -> list[ReshardedShard]:
+) -> tuple[ShardPlan, ...]:
     """Plan one shard per input with records.
 
     They keep the names of the inputs if possible; otherwise the template names all of them.
@@ -384,11 +375,11 @@ def _keep_shards(
         and all(map(is_valid_file_name, names))
     ):
         files = given
-    return [
-        ReshardedShard(file, split, start, stop)
+    return tuple(
+        ShardPlan(file, split, start, stop)
         for split, runs in bounds.items()
         for file, (_, start, stop) in zip(files[split], runs, strict=True)
-    ]
+    )
 
 
 def _pools(

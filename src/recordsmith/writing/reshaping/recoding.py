@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, class_names_of
-from recordsmith.dataset.documents import text_of
+from recordsmith.dataset import ClassNames, class_names_of, text_of
 from recordsmith.format.example import (
     Schema,
     decode_example,

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.where import parse_where
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest, Paths, ShardCounts, parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import (
@@ -26,20 +24,18 @@ from recordsmith.support.errors import (
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardCounts,
-    ShardResult,
     check_folder,
     claimed_folder,
     clean_up_after_kill,
-    completed_files,
     existing_dataset,
     locked_folder,
     make_manifest,
-    note_files,
     publish_dataset,
 )
+from recordsmith.writing.building.shards import ShardResult, completed_files
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
 from recordsmith.writing.reshaping.inputs import (
@@ -284,7 +280,7 @@ def _run(
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
     options = replace(options, split=selection.split, selection=selection.description)
-    job = _Job(options, inputs, selection, folder, workers, overwrite, engine)
+    job = _ReshardJob(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)
     with locked_folder(folder) as notices:
         report = job.run()
@@ -293,7 +289,7 @@ def _run(
 
 
 @dataclass
-class _Job:
+class _ReshardJob:
     options: ReshardOptions
     inputs: Inputs
     selection: InputSelection

@@ -15,9 +15,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, cast
 
-from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
-from recordsmith.dataset.locate import Located, Paths, as_places, locate
-from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.dataset import (
+    INTERNAL_FOLDER,
+    LABEL_MAP_NAME,
+    Located,
+    Manifest,
+    Paths,
+    Shard,
+    ShardWriter,
+    as_places,
+    locate,
+)
 from recordsmith.format.wire import (
     HEAD_BYTES,
     Compression,
@@ -29,8 +37,7 @@ from recordsmith.format.wire import (
     inflate_damaged_stream,
     recover,
 )
-from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.stores import Location, PlaceLike, ScratchFile, as_folder
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
@@ -45,19 +52,17 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building import (
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
-    ShardResult,
     check_folder,
     claimed_folder,
     clean_up,
     existing_dataset,
     locked_folder,
     make_manifest,
-    open_partial_shard,
     publish_dataset,
-    survey_written,
 )
+from recordsmith.writing.building.shards import ShardResult, open_partial_shard, survey_written
 from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
 
 MAX_LISTED = 1000
@@ -223,7 +228,7 @@ def salvage(
     located = locate(paths, split, around_defects=True)
     places = [shard.location for shard in located.shards]
     check_separate(folder, [*as_places(paths), *places])
-    job = _Salvage(located, folder, _shard_names(places), workers)
+    job = _SalvageJob(located, folder, _shard_names(places), workers)
     with locked_folder(folder) as notices:
         job.report.notices += notices
         earlier = existing_dataset(
@@ -249,7 +254,7 @@ def salvage(
 
 
 @dataclass
-class _Salvage:
+class _SalvageJob:
     """One call of `salvage`. names: of the new shards, in the order of the damaged ones."""
 
     located: Located
@@ -422,7 +427,7 @@ def _recover_shard(
             return salvaged, None
         schema = survey_written(writer)
     salvaged.file = name
-    return salvaged, ShardResult.from_writer(writer, schema, salvaged.size_bytes)
+    return salvaged, ShardResult(writer.entry, schema.packed(), salvaged.size_bytes)
 
 
 def _copy(

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL
-from recordsmith.image.geometry.fit import Placement
-from recordsmith.loading.features import BatchRows, ColumnRequest, ImageBuffer, ImageFeature
-from recordsmith.loading.features.feature import RandomNumbers
+from recordsmith.image import Placement
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    ImageBuffer,
+    ImageFeature,
+    RandomNumbers,
+)
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 

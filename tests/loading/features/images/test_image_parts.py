@@ -9,7 +9,7 @@ import pytest
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.image.decoding.parts import PartFile
+from recordsmith.image import PartFile
 from recordsmith.loading.features.images import stored_pixels
 
 from ....images import encode, noise, sampled_jpeg

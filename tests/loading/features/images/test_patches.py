@@ -13,10 +13,8 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.image import decode_image, encode_mask
+from recordsmith.image import Window, decode_image, encode_mask, find_parts, read_image_header
 from recordsmith.image.decoding import parts
-from recordsmith.image.decoding.parts import Window, find_parts
-from recordsmith.image.decoding.probe import read_image_header
 from recordsmith.support.errors import CorruptDataError, Defect
 
 HEIGHT, WIDTH = 176, 240

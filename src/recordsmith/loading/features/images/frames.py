@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from recordsmith.image.geometry.fit import Fit, Placement, in_frame
-from recordsmith.image.image_options import HIGHEST_MAX_PIXELS
+from recordsmith.image import HIGHEST_MAX_PIXELS, Fit, Placement, in_frame
 from recordsmith.loading.features.feature import BatchRows
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option

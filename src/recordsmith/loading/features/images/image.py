@@ -18,12 +18,24 @@ import numpy.typing as npt
 
 from recordsmith.format.example import Column, Schema
 from recordsmith.format.example.keys import IMAGE
-from recordsmith.image.decoding.parts import Part, Window
-from recordsmith.image.decoding.pixels import convert_pixels
-from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
-from recordsmith.image.geometry.normalising import Layout, Normaliser
-from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
-from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image import (
+    CROP_AREA,
+    CROP_RATIO,
+    HIGHEST_MAX_PIXELS,
+    MAX_PIXELS,
+    Fit,
+    FitKind,
+    Flip,
+    Interpolation,
+    Layout,
+    Normaliser,
+    Part,
+    Placement,
+    Window,
+    convert_pixels,
+    divisor_for,
+    place_image,
+)
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,

@@ -11,11 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import Schema
-from recordsmith.image import decode_mask
-from recordsmith.image.decoding.parts import Window, covering, find_rows
-from recordsmith.image.geometry.fit import Fit, FitKind, Placement
-from recordsmith.image.geometry.placing import place_mask
-from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image import (
+    HIGHEST_MAX_PIXELS,
+    MAX_PIXELS,
+    Fit,
+    FitKind,
+    Placement,
+    Window,
+    covering,
+    decode_mask,
+    find_rows,
+    place_mask,
+)
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,

@@ -10,10 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recordsmith.format.example.keys import IMAGE
-from recordsmith.image.decoding.parts import Window, find_parts
-from recordsmith.image.geometry.fit import Fit, Flip, Placement
-from recordsmith.image.geometry.normalising import Layout
-from recordsmith.image.image_options import MAX_PIXELS
+from recordsmith.image import MAX_PIXELS, Fit, Flip, Layout, Placement, Window, find_parts
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words

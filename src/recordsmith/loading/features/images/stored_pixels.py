@@ -16,10 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import Column
-from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
-from recordsmith.image.decoding.parts import PartFile, Window, find_part
-from recordsmith.image.decoding.probe import read_image_header
-from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image import (
+    ImageHeader,
+    PartFile,
+    Window,
+    check_size,
+    find_part,
+    read_image_header,
+    reserve_for_decoding,
+)
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option

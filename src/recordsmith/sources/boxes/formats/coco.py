@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from recordsmith.dataset.documents import json_fault
-from recordsmith.dataset.labels import LARGEST_LABEL
+from recordsmith.dataset import LARGEST_LABEL, json_fault
 from recordsmith.format.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset import json_fault
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,

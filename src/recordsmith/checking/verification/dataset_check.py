@@ -31,11 +31,18 @@ from recordsmith.checking.verification.verify_report import (
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
-from recordsmith.dataset.column_file import wrong_columns
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.parts import shard_for_task, shard_from_task
-from recordsmith.dataset.shard_sequence import reading_threads
+from recordsmith.dataset import (
+    Dataset,
+    Paths,
+    Shard,
+    dataset_of,
+    locate,
+    reading_threads,
+    records_of,
+    shard_for_task,
+    shard_from_task,
+    wrong_columns,
+)
 from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import (
     PAYLOAD_NAMES,

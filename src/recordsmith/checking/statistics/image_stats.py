@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.checking.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.checking.stats.sampling import Builder, Hashes
-from recordsmith.checking.stats.table_cells import format_number, short, spread, spread_table
+from recordsmith.checking.statistics.number_stats import NumberBuilder, NumberStats
+from recordsmith.checking.statistics.sampling import Builder, Hashes
+from recordsmith.checking.statistics.table_cells import format_number, short, spread, spread_table
 from recordsmith.format.example import BytesArray
 from recordsmith.image import find_image_header, starts_like_image
 from recordsmith.support.buffers import Int64Array

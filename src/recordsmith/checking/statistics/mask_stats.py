@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.stats.class_counts import name_of
-from recordsmith.checking.stats.sampling import Hashes
-from recordsmith.checking.stats.table_cells import CLASS_ROWS, short
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.checking.statistics.class_counts import name_of
+from recordsmith.checking.statistics.sampling import Hashes
+from recordsmith.checking.statistics.table_cells import CLASS_ROWS, short
+from recordsmith.dataset import ClassNames
 from recordsmith.format.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
 from recordsmith.support.buffers import Int64Array

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.stats.feature_blocks import Values
-from recordsmith.checking.stats.table_cells import CLASS_ROWS, short
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.checking.statistics.feature_blocks import Values
+from recordsmith.checking.statistics.table_cells import CLASS_ROWS, short
+from recordsmith.dataset import ClassNames
 from recordsmith.format.example import BytesArray
 from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.support.reports import Bar, Cell, ReportTable

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from recordsmith.stores.remote.object_store import (
+from recordsmith.stores.network.object_store import (
     ObjectStore,
     get_obstore,
     object_info,

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.diff.diff_report import (
+from recordsmith.checking.comparing.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
     DatasetSummary,
@@ -26,7 +26,7 @@ from recordsmith.checking.diff.diff_report import (
     RecordChange,
     RecordPlace,
 )
-from recordsmith.checking.diff.features import (
+from recordsmith.checking.comparing.features import (
     RecordNotes,
     changes_between,
     describe_value,
@@ -37,8 +37,7 @@ from recordsmith.checking.diff.features import (
     value_digest,
 )
 from recordsmith.checking.shard_summaries import output_compression
-from recordsmith.dataset import Dataset, LocatedBlock, ShardPart, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardPart, dataset_of, records_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
 from recordsmith.format.wire import RecordBlock

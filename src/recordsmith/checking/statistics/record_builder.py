@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.checking.stats import feature_blocks
-from recordsmith.checking.stats.box_stats import BoxBuilder
-from recordsmith.checking.stats.class_counts import LabelCounter, is_label
-from recordsmith.checking.stats.episode_stats import EpisodeBuilder
-from recordsmith.checking.stats.feature_blocks import (
+from recordsmith.checking.statistics import feature_blocks
+from recordsmith.checking.statistics.box_stats import BoxBuilder
+from recordsmith.checking.statistics.class_counts import LabelCounter, is_label
+from recordsmith.checking.statistics.episode_stats import EpisodeBuilder
+from recordsmith.checking.statistics.feature_blocks import (
     LISTS_FIELD,
     FeatureBlock,
     example_blocks,
     list_blocks,
 )
-from recordsmith.checking.stats.feature_stats import FeatureBuilder
-from recordsmith.checking.stats.image_stats import ImageBuilder
-from recordsmith.checking.stats.mask_stats import DecodeMask, MaskBuilder, decode_raw
-from recordsmith.checking.stats.number_stats import NumberBuilder
-from recordsmith.checking.stats.sampling import Builder, Hashes, hash_positions
+from recordsmith.checking.statistics.feature_stats import FeatureBuilder
+from recordsmith.checking.statistics.image_stats import ImageBuilder
+from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
+from recordsmith.checking.statistics.number_stats import NumberBuilder
+from recordsmith.checking.statistics.sampling import Builder, Hashes, hash_positions
 from recordsmith.format.example import BytesArray, context_as_example
 from recordsmith.format.example.kernel.payloads import classify_many
 from recordsmith.format.example.keys import MASK, MASK_DTYPE, is_mask_key

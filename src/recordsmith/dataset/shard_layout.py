@@ -1,8 +1,10 @@
-"""Computes the numbers of records and shards of each split, and the names of the shards."""
+"""Plans shards: how many each split has, their names, and which records each gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from recordsmith.dataset.names import DEFAULT_TEMPLATE, shard_name
@@ -13,6 +15,21 @@ DEFAULT_SHARD_SIZE_BYTES = 256_000_000
 ShardCounts: TypeAlias = int | Mapping[str, int]
 
 _FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """A shard to write: the samples or records start:stop in the order of its split."""
+
+    file: str
+    split: str
+    start: int
+    stop: int
+
+    @property
+    def sample_count(self) -> int:
+        """How many samples or records it is to have."""
+        return self.stop - self.start
 
 
 def check_shard_options(
@@ -80,6 +97,27 @@ def shard_counts(
             )
         counts[split] = count_of_split
     return counts
+
+
+def plan_shards(
+    counts: Mapping[str, int],
+    sizes: Mapping[str, int],
+    shards: ShardCounts | None,
+    shard_size_bytes: int | None,
+    compression: Compression,
+    template: str,
+    *,
+    noun: str = "record",
+) -> tuple[ShardPlan, ...]:
+    """Divide the records of each split into shards; args as of `shard_counts`."""
+    numbers = shard_counts(counts, sizes, shards, shard_size_bytes, noun=noun)
+    return tuple(
+        ShardPlan(file, split, start, stop)
+        for split, files in shard_files_by_split(numbers, compression, template).items()
+        for file, (start, stop) in zip(
+            files, pairwise(shard_bounds(counts[split], len(files))), strict=True
+        )
+    )
 
 
 def shard_bounds(count: int, shard_count: int) -> list[int]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from recordsmith.checking.diff.features import FeatureChange, SchemaChange
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.checking.comparing.features import FeatureChange, SchemaChange
+from recordsmith.dataset import ClassNames
 from recordsmith.support.reports import Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from recordsmith.checking.shard_summaries import span
-from recordsmith.checking.stats.number_stats import NumberStats
+from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.support.reports import Cell, Histogram, ReportTable
 
 CLASS_ROWS = 30

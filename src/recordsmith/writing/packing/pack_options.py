@@ -1,5 +1,5 @@
-"""The options that determine the bytes of the shards, as a JSON-able recipe, and the encoder that
-converts samples by them. The manifest stores the recipe of a dataset.
+"""The options of `pack` that determine the bytes of the shards, which the manifest stores, and the
+encoder that converts samples by them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset import DEFAULT_TEMPLATE, ShardCounts
 from recordsmith.format.example import (
     Kind,
     SequenceExample,
@@ -18,10 +18,9 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Content, Listing, Note
+from recordsmith.sources import Content, Note, SampleReader
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
-from recordsmith.writing.building import ShardCounts
 from recordsmith.writing.packing.images import (
     IMAGES,
     apply_image_options,
@@ -35,7 +34,7 @@ _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PackOptions:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
@@ -71,6 +70,9 @@ class Recipe:
             raise OptionError(
                 option="numbers_of", value=self.numbers_of, expected="a list of keys of features"
             )
+        object.__setattr__(self, "numbers_of", tuple(self.numbers_of))  # equal after JSON
+        check_compression(self.compression)
+        resolve_keys(self.keys)
 
     def options_of_records(self) -> dict[str, Any]:
         """Return what counts in the fingerprint: options of records, terms of use; no defaults."""
@@ -92,10 +94,10 @@ class Recipe:
         keys = (*self.numbers_of, label, _FIRST_STEPS)
         return [key for key in dict.fromkeys(keys) if key is not None]
 
-    def encoder(self, listing: Listing) -> SampleEncoder:
-        """Return the encoder for the samples of a listing."""
+    def encoder(self, reader: SampleReader) -> SampleEncoder:
+        """Return the encoder for the samples of a reader."""
         return SampleEncoder(
-            listing.reader.kinds(),
+            reader.kinds(),
             resolve_keys(self.keys),
             self.image_options,
             checks_images=self.check_images,
@@ -106,13 +108,11 @@ class Recipe:
         return fields_to_json(self)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Recipe:
-        """Restore a recipe from `to_json`."""
+    def from_json(cls, document: Mapping[str, Any]) -> PackOptions:
+        """Restore options from `to_json`."""
         unknown = sorted(set(document) - set(vars(cls())))
         if unknown:
-            raise OptionError(
-                f"the recipe has the option {unknown[0]!r}, which this version does not support"
-            )
+            raise OptionError(f"{unknown[0]!r} is not an option that this version supports")
         image_options = document.get("image_options")
         if image_options is not None:
             document = {**document, "image_options": ImageOptions.from_json(image_options)}

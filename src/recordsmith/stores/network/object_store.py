@@ -22,23 +22,23 @@ from recordsmith.stores.checks import (
     check_version,
     missing_error,
 )
-from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
-from recordsmith.stores.remote.credentials import with_credentials
-from recordsmith.stores.remote.multipart import PART_BYTES, PARTS_AT_ONCE, MultipartWriter
-from recordsmith.stores.remote.request_errors import (
+from recordsmith.stores.network.credentials import with_credentials
+from recordsmith.stores.network.multipart import PART_BYTES, PARTS_AT_ONCE, MultipartWriter
+from recordsmith.stores.network.request_errors import (
     BrokenRequestError,
     ConditionError,
     NoRangesError,
     RangeError,
     request_error,
 )
-from recordsmith.stores.remote.store_options import (
+from recordsmith.stores.network.store_options import (
     PassedOptions,
     check_endpoint,
     check_groups,
     split_url,
     store_options_error,
 )
+from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 from recordsmith.support.errors import (
     FileAccessError,

@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any
 
 from recordsmith.checking.shard_summaries import PAYLOADS, ShardSummary, ShardTotals
-from recordsmith.checking.stats.box_stats import BoxStats
-from recordsmith.checking.stats.class_counts import (
+from recordsmith.checking.statistics.box_stats import BoxStats
+from recordsmith.checking.statistics.class_counts import (
     NUMBERED_KEYS,
     TEXT_OF_LABEL,
     ClassStats,
     class_stats,
 )
-from recordsmith.checking.stats.episode_stats import EpisodeStats
-from recordsmith.checking.stats.feature_stats import (
+from recordsmith.checking.statistics.episode_stats import EpisodeStats
+from recordsmith.checking.statistics.feature_stats import (
     BytesStats,
     FeatureBuilder,
     FeatureStats,
@@ -29,14 +29,23 @@ from recordsmith.checking.stats.feature_stats import (
     features_table,
     numbers_table,
 )
-from recordsmith.checking.stats.findings import Finding, group_findings, make_findings
-from recordsmith.checking.stats.mask_stats import MaskStats
-from recordsmith.checking.stats.number_stats import NumberStats
-from recordsmith.checking.stats.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
-from recordsmith.checking.stats.sampling import place_numbers
-from recordsmith.dataset import ClassNames, Dataset, LocatedBlock, ShardPart, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.parts import blocks_of, part_for_task, part_from_task
+from recordsmith.checking.statistics.findings import Finding, group_findings, make_findings
+from recordsmith.checking.statistics.mask_stats import MaskStats
+from recordsmith.checking.statistics.number_stats import NumberStats
+from recordsmith.checking.statistics.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
+from recordsmith.checking.statistics.sampling import place_numbers
+from recordsmith.dataset import (
+    ClassNames,
+    Dataset,
+    LocatedBlock,
+    Paths,
+    ShardPart,
+    blocks_of,
+    dataset_of,
+    part_for_task,
+    part_from_task,
+    records_of,
+)
 from recordsmith.format.example.keys import MASK, OBJECT_LABEL
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json, to_json

@@ -11,16 +11,16 @@ import numpy as np
 
 from recordsmith.checking.class_rules import is_one_hot
 from recordsmith.checking.shard_summaries import SECTIONS
-from recordsmith.checking.stats.feature_blocks import FeatureBlock
-from recordsmith.checking.stats.image_stats import ImageBuilder, ImageStats
-from recordsmith.checking.stats.number_stats import TOP_VALUES, NumberBuilder, NumberStats
-from recordsmith.checking.stats.sampling import (
+from recordsmith.checking.statistics.feature_blocks import FeatureBlock
+from recordsmith.checking.statistics.image_stats import ImageBuilder, ImageStats
+from recordsmith.checking.statistics.number_stats import TOP_VALUES, NumberBuilder, NumberStats
+from recordsmith.checking.statistics.sampling import (
     Builder,
     Hashes,
     ValueSample,
     hash_positions,
 )
-from recordsmith.checking.stats.table_cells import format_number, short, span_of
+from recordsmith.checking.statistics.table_cells import format_number, short, span_of
 from recordsmith.format.example import BytesArray, Kind
 from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.support.buffers import Int64Array

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recordsmith.checking.stats.feature_blocks import FeatureBlock
-from recordsmith.checking.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.checking.stats.sampling import Builder, hash_positions
-from recordsmith.checking.stats.table_cells import format_number, short, spread, spread_table
-from recordsmith.dataset.episode_layout import find_count_key, step_prefix
+from recordsmith.checking.statistics.feature_blocks import FeatureBlock
+from recordsmith.checking.statistics.number_stats import NumberBuilder, NumberStats
+from recordsmith.checking.statistics.sampling import Builder, hash_positions
+from recordsmith.checking.statistics.table_cells import format_number, short, spread, spread_table
+from recordsmith.dataset import find_count_key, step_prefix
 from recordsmith.format.example import Kind
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import ReportTable

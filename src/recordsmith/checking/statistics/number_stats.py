@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.stats.sampling import Builder, Hashes, ValueSample
+from recordsmith.checking.statistics.sampling import Builder, Hashes, ValueSample
 from recordsmith.support.summaries import Report
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

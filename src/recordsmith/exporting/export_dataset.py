@@ -15,8 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec.structs import asdict, replace
 
-from recordsmith.dataset import Dataset, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Paths, dataset_of, records_of
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
 from recordsmith.exporting.exporter import EXPORTERS, WHAT, FileExporter

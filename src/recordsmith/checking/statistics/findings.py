@@ -15,12 +15,12 @@ from recordsmith.checking.class_rules import (
     find_imbalance,
     find_missing_classes,
 )
-from recordsmith.checking.stats.box_stats import BoxStats
-from recordsmith.checking.stats.class_counts import NUMBERED_KEYS, TEXT_OF_LABEL, ClassStats
-from recordsmith.checking.stats.feature_stats import BytesStats, FeatureStats
-from recordsmith.checking.stats.mask_stats import MaskStats
-from recordsmith.checking.stats.number_stats import NumberStats
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.checking.statistics.box_stats import BoxStats
+from recordsmith.checking.statistics.class_counts import NUMBERED_KEYS, TEXT_OF_LABEL, ClassStats
+from recordsmith.checking.statistics.feature_stats import BytesStats, FeatureStats
+from recordsmith.checking.statistics.mask_stats import MaskStats
+from recordsmith.checking.statistics.number_stats import NumberStats
+from recordsmith.dataset import ClassNames
 from recordsmith.format.example.keys import (
     BOX,
     DEPTH,

@@ -17,8 +17,8 @@ from recordsmith.stores.checks import (
     check_version,
     missing_error,
 )
-from recordsmith.stores.remote.object_store import forked_error
-from recordsmith.stores.remote.store_options import PassedOptions, split_url
+from recordsmith.stores.network.object_store import forked_error
+from recordsmith.stores.network.store_options import PassedOptions, split_url
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 from recordsmith.support.errors import (
     FileAccessError,

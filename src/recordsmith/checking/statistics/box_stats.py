@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.stats.feature_blocks import FeatureBlock
-from recordsmith.checking.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.checking.stats.sampling import Builder, hash_positions
-from recordsmith.checking.stats.table_cells import format_number, spread, spread_table
+from recordsmith.checking.statistics.feature_blocks import FeatureBlock
+from recordsmith.checking.statistics.number_stats import NumberBuilder, NumberStats
+from recordsmith.checking.statistics.sampling import Builder, hash_positions
+from recordsmith.checking.statistics.table_cells import format_number, spread, spread_table
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.support.buffers import Int64Array

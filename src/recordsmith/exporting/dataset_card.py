@@ -15,8 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from recordsmith.checking import Inspection, inspect
-from recordsmith.dataset import Dataset, dataset_of, read_manifest
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset import Dataset, Paths, dataset_of, read_manifest
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import CLASS_LABEL
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document

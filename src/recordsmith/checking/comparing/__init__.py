@@ -1,0 +1,1 @@
+"""Compares two datasets by content, independent of record order and shards."""

@@ -1,0 +1,1 @@
+"""Computes statistics of a dataset: features, classes, images and duplicates."""

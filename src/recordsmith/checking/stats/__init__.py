@@ -1,8 +1,0 @@
-"""Computes statistics of a dataset: features, classes, images and duplicates."""
-
-from recordsmith.checking.stats.stats_report import StatsReport, stats
-
-__all__ = [
-    "StatsReport",
-    "stats",
-]

@@ -1,0 +1,4 @@
+from recordsmith.exporting.dataset_card import card as card
+from recordsmith.exporting.export_dataset import ExportReport as ExportReport
+from recordsmith.exporting.export_dataset import export as export
+from recordsmith.exporting.readers import reader_code as reader_code
