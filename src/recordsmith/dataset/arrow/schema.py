@@ -33,7 +33,7 @@ _SECTIONS = {
     "SequenceExample": ("context", "feature_lists"),
     "ELWC": ("context", "examples"),
 }
-_LONGEST_FIXED = 2**31 - 1  # of a fixed_size_list
+_FIXED_LENGTH_AT_MOST = 2**31 - 1  # of a fixed_size_list
 NESTED_SECTIONS = ("feature_lists", "examples")
 """Sections whose features have a list of lists in each record."""
 
@@ -133,6 +133,6 @@ def _type(section: str, feature: FeatureSchema) -> Any:
     if section in NESTED_SECTIONS:
         return pa.large_list(pa.large_list(value))
     shape = feature.shape_if_present
-    if shape is None or (shape and not 0 < shape[0] <= _LONGEST_FIXED):
+    if shape is None or (shape and not 0 < shape[0] <= _FIXED_LENGTH_AT_MOST):
         return pa.large_list(value)  # also if all are empty: few libraries read lists of size 0
     return pa.list_(value, shape[0]) if shape else value

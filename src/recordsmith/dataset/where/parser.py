@@ -78,7 +78,7 @@ _OPERATOR_NAMES = {
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARISON = f"a comparison ({' '.join(OPERATORS)} in, not in)"
 _VALUE = "a number, or text in quotes"
-_MAX_EXCERPT = 60  # characters on each side of an error
+_EXCERPT_LENGTH = 60  # characters on each side of an error
 _MAX_DIGITS = 1000  # Python takes quadratic time to convert a number
 
 
@@ -284,7 +284,7 @@ class _Parser:
 
     def _error(self, place: int, what: str) -> OptionError:
         """Return an error with an excerpt that marks the place."""
-        begin, end = max(0, place - _MAX_EXCERPT), place + _MAX_EXCERPT
+        begin, end = max(0, place - _EXCERPT_LENGTH), place + _MAX_EXCERPT
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
         caret = " " * (place - begin + len(before)) + "^"
