@@ -44,7 +44,7 @@ def test_a_browser_gets_a_private_file_instead_of_the_token(
         answers.append(httpx.get(target))
 
     monkeypatch.setattr(webbrowser, "open", open_browser)
-    monkeypatch.setattr("recordsmith.viewing.Viewer.wait", lambda _: None)
+    monkeypatch.setattr("recordsmith.viewing.server.Viewer.wait", lambda _: None)
     options = [] if browser else ["--no-browser"]
     outcome = run("view", path, *options)
     assert (outcome.code, len(opened)) == (0, int(browser))

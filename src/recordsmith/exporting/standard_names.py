@@ -5,36 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recordsmith.format.example import Features, FeatureSchema
-from recordsmith.format.example.keys import (
-    CLASS_LABEL,
-    CLASS_TEXT,
-    DEPTH,
-    DTYPE,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    MASK,
-    MASK_FORMAT,
-    WIDTH,
-    is_mask_key,
-)
+from recordsmith.format.example import Features, FeatureSchema, keys
 from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import starts_like_image
 from recordsmith.support.errors import OptionError, option, shown_value
 from recordsmith.support.words import did_you_mean
 
 _KINDS = {
-    HEIGHT: "int64",
-    WIDTH: "int64",
-    DEPTH: "int64",
-    CLASS_LABEL: "int64",
-    DTYPE: "bytes",
-    FILENAME: "bytes",
-    CLASS_TEXT: "bytes",
+    keys.HEIGHT: "int64",
+    keys.WIDTH: "int64",
+    keys.DEPTH: "int64",
+    keys.CLASS_LABEL: "int64",
+    keys.DTYPE: "bytes",
+    keys.FILENAME: "bytes",
+    keys.CLASS_TEXT: "bytes",
 }
-_OF_PIXELS = (HEIGHT, WIDTH, DEPTH, DTYPE)
+_OF_PIXELS = (keys.HEIGHT, keys.WIDTH, keys.DEPTH, keys.DTYPE)
 _OTHER = "other/"
 """Begins the keys of a standard image and its description where another image is exported."""
 
@@ -48,13 +34,15 @@ class StandardNames:
     @property
     def image_key(self) -> str:
         """The key of the image in the records."""
-        return next((key for key, new in self.standard.items() if new == IMAGE), IMAGE)
+        return next((key for key, new in self.standard.items() if new == keys.IMAGE), keys.IMAGE)
 
     def apply(self, example: Features) -> Features:
         """Rename the features of an example, unless it has the standard ones, too."""
         standard = self.standard
-        if IMAGE in example and self.image_key != IMAGE:
-            standard = standard | {key: _OTHER + key for key in (IMAGE, FORMAT, *_OF_PIXELS)}
+        if keys.IMAGE in example and self.image_key != keys.IMAGE:
+            standard = standard | {
+                key: _OTHER + key for key in (keys.IMAGE, keys.FORMAT, *_OF_PIXELS)
+            }
         renamed = {
             key: new
             for key, new in standard.items()
@@ -63,7 +51,7 @@ class StandardNames:
         if not renamed:
             return example
         result = {renamed.get(key, key): value for key, value in example.items()}
-        for key, format_key in ((IMAGE, FORMAT), (MASK, MASK_FORMAT)):
+        for key, format_key in ((keys.IMAGE, keys.FORMAT), (keys.MASK, keys.MASK_FORMAT)):
             if key in renamed.values() and format_key not in example and _is_raw(result[key]):
                 result[format_key] = [b"raw"]
         return result
@@ -85,7 +73,7 @@ def find_standard_names(
     images = find_images(features)
     if image_key is None:
         image_key = images[0] if images else _unsized_pixels(features)
-        if is_only and image_key != IMAGE and len(images) > 1:
+        if is_only and image_key != keys.IMAGE and len(images) > 1:
             raise OptionError(
                 f"several features may be the image: {', '.join(images)}",
                 option="image_key",
@@ -103,10 +91,10 @@ def find_standard_names(
         )
     if image_key is None:
         return StandardNames()
-    standard = {} if image_key == IMAGE else {image_key: IMAGE}
+    standard = {} if image_key == keys.IMAGE else {image_key: keys.IMAGE}
     mask = _mask_of(features)
     if mask is not None:
-        standard[mask] = MASK
+        standard[mask] = keys.MASK
     found = (features[key] for key in filter(None, (image_key, mask)) if key in features)
     is_raw = any(feature.content == "raw" for feature in found)
     for key, kind in _KINDS.items():
@@ -122,20 +110,23 @@ def find_standard_names(
 
 def _unsized_pixels(features: Mapping[str, FeatureSchema]) -> str | None:
     """The feature with the name of an image whose raw pixels have no size."""
-    named = (key for key in USUAL_NAMES[IMAGE] if key in features)
+    named = (key for key in USUAL_NAMES[keys.IMAGE] if key in features)
     return next((key for key in named if features[key].content == "raw"), None)
 
 
 def _mask_of(features: Mapping[str, FeatureSchema]) -> str | None:
     """The feature that stands for the standard mask; None if that exists or there are several."""
-    if MASK in features:
+    if keys.MASK in features:
         return None
     masks = [
         key
         for key, feature in features.items()
-        if is_mask_key(key)
+        if keys.is_mask_key(key)
         and feature.max_length == 1
-        and (feature.content == "image" or (feature.content == "raw" and key in USUAL_NAMES[MASK]))
+        and (
+            feature.content == "image"
+            or (feature.content == "raw" and key in USUAL_NAMES[keys.MASK])
+        )
     ]
     return masks[0] if len(masks) == 1 else None
 

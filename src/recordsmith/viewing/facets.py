@@ -240,7 +240,6 @@ def _rank(item: tuple[Any, int]) -> tuple[int, bool, Any]:
 
 
 def _literal(value: int | str) -> str:
-    """Return a value as in a condition."""
     return json.dumps(value, ensure_ascii=False)
 
 

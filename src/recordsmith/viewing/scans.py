@@ -133,7 +133,6 @@ def _match(
 
 
 def _rows_of(block: RecordBlock, rows: Any) -> RecordBlock:
-    """Return some of the records of a block."""
     return replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
 
 

@@ -15,6 +15,8 @@ from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import OptionError, needs_extra, option
 
 if TYPE_CHECKING:
+    from recordsmith.viewing.app import ViewerApp
+    from recordsmith.viewing.guard import Guard
     from recordsmith.viewing.reports import ReportJobs
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -32,89 +34,19 @@ class Viewer:
 
     def __init__(
         self,
-        paths_or_dataset: Paths | Dataset,
-        split: str | None,
-        where: str,
-        at: int | Sequence[int] | None,
-        host: str,
-        port: int,
-        token: str | None,
-        token_file: str | os.PathLike[str] | None,
-        allow_host: Sequence[str],
+        app: ViewerApp,
+        guard: Guard,
+        server: Any,
+        listening: socket.socket,
+        url: str,
+        framed_url: str,
     ) -> None:
-        with needs_extra("view", "uvicorn"):
-            import uvicorn
-        with needs_extra("view", "starlette"):
-            from recordsmith.viewing.app import InitialView, ViewerApp
-        from recordsmith.dataset import parse_where
-        from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
-        from recordsmith.viewing.connections import (
-            BACKLOG,
-            connection_limit,
-            limited_protocol,
-            trusting,
-        )
-        from recordsmith.viewing.guard import Guard
-        from recordsmith.viewing.records import ViewedRecords
-
-        token = find_token(token, token_file)
-        if host not in _LOCAL and token is None:
-            raise OptionError(
-                f"{option('host')} {host} opens the viewer to other machines, which needs a token",
-                option="token",
-                remedy=HOW_TO_PASS,
-            )
-        self._token = token or secrets.token_hex(16)
-        self._path = user_path()
-        if where:
-            parse_where(where)
-        first, several = _positions(at)
-        self._socket = _listen(host, port)
-        try:
-            records = ViewedRecords(paths_or_dataset, split, several)
-        except BaseException:
-            self._socket.close()
-            raise
-        number = self._socket.getsockname()[1]
-        shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
-        self._address = f"http://{shown}:{number}"
-
-        def make_reports() -> ReportJobs:
-            from recordsmith.viewing.reports import ReportJobs
-
-            title = ", ".join(map(str, records.view.origin.places[:3]))
-            return ReportJobs(records, paths_or_dataset, split, title)
-
-        given = () if isinstance(paths_or_dataset, Dataset) else records.view.origin.places
-        start = InitialView(tuple(map(str, given)), split, where, first)
-        self._app = ViewerApp(records, start, make_reports)
-        hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
-        self._guard = Guard(trusting(self._app.app), self._token, self._path, {*hosts, *allow_host})
-        guard: Any = self._guard
-        config = uvicorn.Config(
-            guard,
-            log_config=None,  # another would close the handlers of this process
-            log_level="error",
-            access_log=False,
-            lifespan="off",
-            http=limited_protocol(connection_limit()),
-            loop="asyncio",
-            ws="none",
-            proxy_headers=False,
-            server_header=False,
-            backlog=BACKLOG,
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
+        self._app, self._guard, self._server = app, guard, server
+        self._socket, self.url, self._framed_url = listening, url, framed_url
         self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="viewer", daemon=True
+            target=server.run, args=([listening],), name="viewer", daemon=True
         )
         self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """The address for a browser, with the token."""
-        return f"{self._address}/{self._path}/?token={self._token}"
 
     def close(self) -> None:
         """Stop the server."""
@@ -140,7 +72,7 @@ class Viewer:
     def _repr_html_(self) -> str:
         # with the token in its path: browsers send no cookies from a frame of another site
         self._guard.is_framed = True
-        address = escape(f"{self._address}/t/{self._token}/", quote=True)
+        address = escape(self._framed_url, quote=True)
         return f'<iframe src="{address}" width="100%" height="720" style="border: 0"></iframe>'
 
 
@@ -222,14 +154,74 @@ def view(
         print(viewer.url)
         viewer.close()
     """
+    with needs_extra("view", "uvicorn"):
+        import uvicorn
+    with needs_extra("view", "starlette"):
+        from recordsmith.viewing.app import InitialView, ViewerApp
+    from recordsmith.dataset import parse_where
+    from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
+    from recordsmith.viewing.connections import (
+        BACKLOG,
+        connection_limit,
+        limited_protocol,
+        trusting,
+    )
+    from recordsmith.viewing.guard import Guard
+    from recordsmith.viewing.records import ViewedRecords
+
+    token = find_token(token, token_file)
+    if host not in _LOCAL and token is None:
+        raise OptionError(
+            f"{option('host')} {host} opens the viewer to other machines, which needs a token",
+            option="token",
+            remedy=HOW_TO_PASS,
+        )
+    token = token or secrets.token_hex(16)
+    path = user_path()
+    if where:
+        parse_where(where)
+    first, several = _positions(at)
+    listening = _listen(host, port)
+    try:
+        records = ViewedRecords(paths_or_dataset, split, several)
+    except BaseException:
+        listening.close()
+        raise
+    number = listening.getsockname()[1]
+    shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{number}"
+
+    def make_reports() -> ReportJobs:
+        from recordsmith.viewing.reports import ReportJobs
+
+        title = ", ".join(map(str, records.view.origin.places[:3]))
+        return ReportJobs(records, paths_or_dataset, split, title)
+
+    given = () if isinstance(paths_or_dataset, Dataset) else records.view.origin.places
+    start = InitialView(tuple(map(str, given)), split, where or "", first)
+    app = ViewerApp(records, start, make_reports)
+    hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
+    hosts |= {allow_host} if isinstance(allow_host, str) else {*allow_host}
+    guard: Any = Guard(trusting(app.app), token, path, hosts)
+    config = uvicorn.Config(
+        guard,
+        log_config=None,  # another would close the handlers of this process
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        http=limited_protocol(connection_limit()),
+        loop="asyncio",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=1,
+    )
     return Viewer(
-        paths_or_dataset,
-        split,
-        where or "",
-        at,
-        host,
-        port,
-        token,
-        token_file,
-        [allow_host] if isinstance(allow_host, str) else allow_host,
+        app,
+        guard,
+        uvicorn.Server(config),
+        listening,
+        f"{address}/{path}/?token={token}",
+        f"{address}/t/{token}/",
     )

@@ -30,15 +30,8 @@ from recordsmith.checking.linting.sample_images import (
     place_of,
 )
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, shape_of
+from recordsmith.format.example import keys
 from recordsmith.format.example.feature_values import first_value, values_of
-from recordsmith.format.example.keys import (
-    BOX,
-    CLASS_LABEL,
-    HEIGHT,
-    MASK,
-    OBJECT_LABEL,
-    WIDTH,
-)
 from recordsmith.image import (
     MAX_PIXELS,
     UPRIGHT,
@@ -294,7 +287,7 @@ class SampleCheck:
         except DataError as error:
             add(ImageCheck.UNREADABLE_IMAGE, error.detail)
             return content, shape
-        stated = first_value(features, HEIGHT), first_value(features, WIDTH)
+        stated = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
         if stated[0] is not None and stated != (head.height, head.width):
             add(
                 Check.IMAGE_SIZE,
@@ -304,7 +297,7 @@ class SampleCheck:
             add(ImageCheck.WRONG_EXTENSION, wrong)
         orientation = exif_orientation(data)
         if orientation != UPRIGHT:
-            depends = bool(values_of(features.get(BOX[0]))) or MASK in features
+            depends = bool(values_of(features.get(keys.BOX[0]))) or keys.MASK in features
             add(
                 Check.EXIF_ORIENTATION,
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
@@ -320,7 +313,7 @@ class SampleCheck:
             return
         known = checked.mask_values.setdefault(key, (name, set()))[1]
         known.update(np.flatnonzero(np.bincount(mask.reshape(-1))).tolist())
-        if key != MASK:
+        if key != keys.MASK:
             return
         most = self._class_count
         beyond = mask[(mask >= (most or 0)) & (mask != _IGNORED)]
@@ -342,9 +335,9 @@ def wrong_extension(name: str, format_: str) -> str | None:
 
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
     """The classes of an image and of its objects."""
-    for key in (CLASS_LABEL, OBJECT_LABEL):
+    for key in (keys.CLASS_LABEL, keys.OBJECT_LABEL):
         values = [int(v) for v in values_of(features.get(key)) if isinstance(v, (int, np.integer))]
-        if key == CLASS_LABEL and values and is_one_hot(len(values), min(values), max(values)):
+        if key == keys.CLASS_LABEL and values and is_one_hot(len(values), min(values), max(values)):
             values = [label for label, value in enumerate(values) if value]
         yield from values
 
@@ -356,8 +349,8 @@ def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:
 
 def _annotation_hash(features: Mapping[str, Any]) -> int:
     """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
-    objects = sorted(map(repr, values_of(features.get(OBJECT_LABEL))))
-    return hash_of(repr((first_value(features, CLASS_LABEL), objects)).encode())
+    objects = sorted(map(repr, values_of(features.get(keys.OBJECT_LABEL))))
+    return hash_of(repr((first_value(features, keys.CLASS_LABEL), objects)).encode())
 
 
 def _problems(
@@ -404,7 +397,7 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
     """Add boxes that are tiny."""
-    height, width = first_value(features, HEIGHT), first_value(features, WIDTH)
+    height, width = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
     if not (height and width):
         return
     for number, (ymin, xmin, ymax, xmax) in enumerate(boxes_of(features), 1):

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recordsmith.format.example import decode_payload
+from recordsmith.format.example import decode_payload, keys
 from recordsmith.format.example.feature_values import first_bytes, first_value, values_of
-from recordsmith.format.example.keys import (
-    BOX,
-    FORMAT,
-    IMAGE,
-    MASK,
-    MASK_FORMAT,
-    OBJECT_MASK,
-    is_mask_key,
-)
 from recordsmith.image import Box, find_image_header, starts_like_image
-from recordsmith.sources import Content, Sample, TableReader, has_image_name, image_features
+from recordsmith.sources import Content, Sample, has_image_name, image_features
 from recordsmith.stores import Location
 from recordsmith.support.errors import DataError, RecordsmithError
 
@@ -50,6 +41,8 @@ def place_of(reader: object, sample: Sample) -> tuple[str, str]:
     if "fault" in reference:
         path = str(reference["fault"].get("path") or sample.name)
         return path.removeprefix(f"{getattr(reader, 'root', None)}/"), ""
+    from recordsmith.sources import TableReader
+
     row = reader.place_of(sample) if isinstance(reader, TableReader) else ""
     image = reference.get("image") if row else sample.name
     return (image, row) if image else (row, "")
@@ -68,14 +61,14 @@ def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
 
 def image_in(features: Mapping[str, Any]) -> bytes | None:
     """The encoded image of a sample: under the usual key, or the first value that is one."""
-    if first_value(features, FORMAT) in RAW:
+    if first_value(features, keys.FORMAT) in RAW:
         return None
-    usual = first_bytes(features, IMAGE)
+    usual = first_bytes(features, keys.IMAGE)
     if usual is not None:
         return usual
     for key in features:
         data = first_bytes(features, key)
-        if key != MASK and data is not None and find_image_header(data) is not None:
+        if key != keys.MASK and data is not None and find_image_header(data) is not None:
             return data
     return None
 
@@ -84,16 +77,16 @@ def masks_in(features: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Yield the masks of a sample: under the usual key, or images with the name of a mask."""
     for key in features:
         data = first_bytes(features, key)
-        if data is None or key == OBJECT_MASK:
+        if data is None or key == keys.OBJECT_MASK:
             continue
-        if key == MASK:
-            if first_value(features, MASK_FORMAT) not in RAW:
+        if key == keys.MASK:
+            if first_value(features, keys.MASK_FORMAT) not in RAW:
                 yield key, data
-        elif is_mask_key(key) and starts_like_image(data):
+        elif keys.is_mask_key(key) and starts_like_image(data):
             yield key, data
 
 
 def boxes_of(features: Mapping[str, Any]) -> list[Box]:
     """(ymin, xmin, ymax, xmax) of each object."""
-    sides = (map(float, values_of(features.get(key))) for key in BOX)
+    sides = (map(float, values_of(features.get(key))) for key in keys.BOX)
     return [(top, left, bottom, right) for top, left, bottom, right in zip(*sides, strict=False)]

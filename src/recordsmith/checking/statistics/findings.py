@@ -21,26 +21,17 @@ from recordsmith.checking.statistics.feature_stats import BytesStats, FeatureSta
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.dataset import ClassNames
-from recordsmith.format.example.keys import (
-    BOX,
-    DEPTH,
-    DTYPE,
-    FORMAT,
-    HEIGHT,
-    OBJECT_LABEL,
-    OBJECT_MASK,
-    WIDTH,
-)
+from recordsmith.format.example import keys
 from recordsmith.format.example.usual_names import USUAL_NAMES
 from recordsmith.support.reports import ShownFinding
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 
 _NAMED = 5
-_OBJECTS = OBJECT_LABEL.removesuffix("class/label")  # one class and no crowds are usual
+_OBJECTS = keys.OBJECT_LABEL.removesuffix("class/label")  # one class and no crowds are usual
 _USUALLY_CONSTANT = {
     name.rpartition("/")[2]
-    for key in (HEIGHT, WIDTH, DEPTH, DTYPE, FORMAT)
+    for key in (keys.HEIGHT, keys.WIDTH, keys.DEPTH, keys.DTYPE, keys.FORMAT)
     for name in USUAL_NAMES.get(key, (key,))
 } | {"colorspace", "shape", "fps"}
 """The last parts of keys that describe other features."""
@@ -118,7 +109,7 @@ def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> I
             f"{len(known):,}.",
             "Fix the labels or the names.",
         )
-    if low == 1 and not names and key != OBJECT_LABEL:  # where 0 is the background
+    if low == 1 and not names and key != keys.OBJECT_LABEL:  # where 0 is the background
         yield Finding(
             "labels-from-1",
             key,
@@ -203,7 +194,7 @@ def _wrong_masks(key: str, masks: MaskStats) -> Iterator[Finding]:
         why = f"of {masks.sampled:,} decoded: damaged, or with colours instead of class numbers"
         yield _unreadable("masks", key, masks.unreadable, why)
     labels = {mask_class.label for mask_class in masks.classes}
-    if key != OBJECT_MASK and are_drawn_for_viewing(labels):
+    if key != keys.OBJECT_MASK and are_drawn_for_viewing(labels):
         yield Finding(
             "mask-0-255",
             key,
@@ -229,7 +220,7 @@ def _wrong_boxes(boxes: BoxStats) -> Iterator[Finding]:
     if counts:
         yield Finding(
             "invalid-boxes",
-            BOX[0].rpartition("/")[0],
+            keys.BOX[0].rpartition("/")[0],
             f"of {format_count(boxes.count, 'box', 'boxes')}, {'; '.join(counts)}. Losses become "
             "NaN or wrong on such boxes.",
             "Fix or drop them.",

@@ -295,7 +295,6 @@ def run_task(content: tuple[int, list[Any]]) -> RunResult:
 
 
 def _read(run: Run, mask_limits: MutableMapping[str, int], workers: WorkerPool) -> RunResult:
-    """Read the shards of a run."""
     records = RecordBuilder(run.shards[0].split, mask_limits)
     number_of = {id(shard): number for number, shard in enumerate(run.shards)}
     counts = [0] * len(run.shards)

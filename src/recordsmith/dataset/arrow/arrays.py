@@ -243,7 +243,6 @@ def _check_lengths(key: str, rows: Sequence[Any], size: int) -> None:
 
 
 def _check_kind(key: str, kind: str, values: Any, *, is_nested: bool) -> None:
-    """Check the kind of the values of one record."""
     for each in (values or ()) if is_nested else (() if values is None else (values,)):
         if len(each):
             found = "bytes" if isinstance(each, list) else _KINDS[each.dtype.str[1:]]

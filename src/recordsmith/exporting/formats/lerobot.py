@@ -301,7 +301,6 @@ def _column(example: Features, feature: _Feature, count: int) -> Any:
 
 
 def _tasks(example: Features, count: int) -> list[str]:
-    """The task of each step."""
     texts = next(filter(None, (all_texts(example, key) for key in _TASKS)), [""])
     if len(texts) not in (1, count):
         raise SourceError(f"it has {len(texts):,} tasks, expected {count:,}")

@@ -61,7 +61,6 @@ class ParquetTables(TableFiles):
             self._writer.is_open = False
 
     def _make_writer(self, file: BinaryIO) -> Any:
-        """Return the writer of pyarrow for a file."""
         import pyarrow.parquet as pq
 
         return pq.ParquetWriter(file, self._schema, use_dictionary=_repeating(self._schema))

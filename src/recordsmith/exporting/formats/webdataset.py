@@ -34,27 +34,14 @@ from recordsmith.exporting.boxes import shortest_float
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles
 from recordsmith.exporting.images import ExportedImage, read_image, read_mask
-from recordsmith.format.example import Features, FeatureValue
+from recordsmith.format.example import Features, FeatureValue, keys
 from recordsmith.format.example.feature_values import first_bytes
-from recordsmith.format.example.keys import (
-    CLASS_LABEL,
-    DEPTH,
-    DTYPE,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    MASK,
-    MASK_DTYPE,
-    MASK_FORMAT,
-    WIDTH,
-)
 from recordsmith.image import IMAGE_SUFFIXES, find_image_header, starts_like_image
 from recordsmith.sources import EMPTY_KINDS, EXACT, MEMBER, text_or_base64
 
-_FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
-_FROM_RAW = frozenset((DEPTH, DTYPE))
-_FROM_MASK = frozenset((MASK, MASK_FORMAT))
+_FROM_IMAGE = frozenset((keys.IMAGE, keys.FORMAT, keys.HEIGHT, keys.WIDTH))
+_FROM_RAW = frozenset((keys.DEPTH, keys.DTYPE))
+_FROM_MASK = frozenset((keys.MASK, keys.MASK_FORMAT))
 _LONGEST_NAME = 40  # of a feature, in a member
 _LONGEST_SUFFIX = f".{'x' * _LONGEST_NAME}.0000000.jpeg2000"
 _NO_NAME = re.compile(r"[^a-z0-9_-]+")
@@ -85,11 +72,11 @@ class WebDatasetShards(RecordFiles):
         }
         references = _other_images(rest, members)
         if members:
-            rest.setdefault(FILENAME, None)
-        label = rest.get(CLASS_LABEL)
+            rest.setdefault(keys.FILENAME, None)
+        label = rest.get(keys.CLASS_LABEL)
         if isinstance(label, np.ndarray) and label.dtype == np.int64 and len(label) == 1:
             members.append((".cls", str(int(label[0])).encode()))
-            del rest[CLASS_LABEL]
+            del rest[keys.CLASS_LABEL]
         if rest or not members:
             members.append((".json", _document(rest, references)))
         name = self._out.name_key(record, self._split, _LONGEST_SUFFIX)
@@ -105,21 +92,21 @@ class WebDatasetShards(RecordFiles):
         """The members for the image and its mask, and the feature keys that they replace."""
         members: list[tuple[str, bytes]] = []
         used: set[str] = set()
-        if not _has_one(example, IMAGE):
+        if not _has_one(example, keys.IMAGE):
             return members, used
         image = read_image(example, self._out.warn)
         if not (suffix := _suffix(image)):
             return members, used
         members.append((suffix, image.data))
         used |= _FROM_IMAGE
-        if image.data is not first_bytes(example, IMAGE):
+        if image.data is not first_bytes(example, keys.IMAGE):
             used |= _FROM_RAW
-        mask = read_mask(example, image, self._out.warn) if _has_one(example, MASK) else None
+        mask = read_mask(example, image, self._out.warn) if _has_one(example, keys.MASK) else None
         if mask is not None and (suffix := _suffix(mask)):
             members.append((f".mask{suffix}", mask.data))
             used |= _FROM_MASK
-            if mask.data is not first_bytes(example, MASK):
-                used.add(MASK_DTYPE)
+            if mask.data is not first_bytes(example, keys.MASK):
+                used.add(keys.MASK_DTYPE)
         return members, used
 
 

@@ -394,7 +394,6 @@ def _feature(
     steps: tuple[int, int] | None,
     value_bytes: int,
 ) -> FeatureSchema:
-    """Make the schema of a feature from its counted kinds, contents and lengths."""
     kind: Any = "none" if not kinds else next(iter(kinds)) if len(kinds) == 1 else "mixed"
     shortest, longest = lengths
     fixed = (

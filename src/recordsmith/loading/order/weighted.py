@@ -229,7 +229,6 @@ class _IndependentOrder(_WeightedOrder):
 
 
 def _class_weights(by: str, classes: list[Any], weights: object) -> Shares:
-    """Return the weight of each class."""
     if weights is None:
         return np.ones(len(classes))
     if not isinstance(weights, Mapping):
@@ -254,7 +253,6 @@ def _class_weights(by: str, classes: list[Any], weights: object) -> Shares:
 
 
 def _record_weights(dataset: Dataset, weights: Any) -> Shares:
-    """Return the weight of each record."""
     if weights is None:
         raise OptionError(
             f"neither {option('by')} nor {option('weights')} is given",

@@ -167,7 +167,6 @@ class WebDataset(TreeSource):
         return {"kind": "WebDataset", "files": self.path.name}
 
     def _find_archives(self) -> Sequence[Location]:
-        """Find the archives, in order."""
         path, text = self.path, str(self.path)
         is_pattern = _BRACES.search(text) or glob.has_magic(text)
         if is_pattern and not path.exists() and not path.is_folder():

@@ -11,15 +11,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.format.example.keys import (
-    CLASS_LABEL,
-    CLASS_TEXT,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    WIDTH,
-)
+from recordsmith.format.example import keys
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
@@ -51,11 +43,11 @@ def image_features(data: bytes, name: str) -> dict[str, Any]:
     """The features of an image from its encoded bytes."""
     info = _probe(data)
     return {
-        IMAGE: data,
-        FILENAME: os.fsencode(name),
-        FORMAT: info.format,
-        HEIGHT: info.height,
-        WIDTH: info.width,
+        keys.IMAGE: data,
+        keys.FILENAME: os.fsencode(name),
+        keys.FORMAT: info.format,
+        keys.HEIGHT: info.height,
+        keys.WIDTH: info.width,
     }
 
 
@@ -63,7 +55,7 @@ def class_features(label: int | None, class_names: Sequence[str | None] | None) 
     """The features of the class of an image; empty if images have no classes."""
     if label is None or class_names is None:
         return {}
-    return {CLASS_LABEL: label, CLASS_TEXT: os.fsencode(class_names[label] or "")}
+    return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}
 
 
 def is_image_file(folder: Location, entry: FolderEntry) -> bool:

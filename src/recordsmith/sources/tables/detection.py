@@ -461,7 +461,6 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
 
 
 def _split_column(head: TableHead) -> str | None:
-    """The column of splits, if there is one."""
     columns = [
         name
         for name, values in head.columns.items()

@@ -124,7 +124,6 @@ class NestedColumns:
             yield FlatColumn(name, array, _described(feature), False)
 
     def _flat_list(self, name: str, array: Any, feature: Any) -> Iterator[FlatColumn]:
-        """Flatten a column of lists."""
         pa = self._pa
         feature = _value_feature(feature)
         values, lengths = self._parts(array)
@@ -174,7 +173,6 @@ class NestedColumns:
         return int(distinct.pop()) if distinct else _UNKNOWN
 
     def _image_bytes(self, images: Any, column: str) -> Any:
-        """The encoded bytes of images."""
         from pyarrow import compute
 
         data = compute.struct_field(images, "bytes")

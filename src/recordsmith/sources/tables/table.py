@@ -435,7 +435,6 @@ def _describe_images(
 
 
 def _list_tables(folder: Location) -> list[Location]:
-    """The tables in a folder, by name."""
     return [
         folder / entry.name
         for entry in folder.list_entries()

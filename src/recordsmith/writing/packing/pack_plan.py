@@ -294,7 +294,6 @@ def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
 
 
 def _lines(location: Location) -> Iterator[bytes]:
-    """Yield the lines of a file."""
     with io.BufferedReader(location.open_read()) as file, accessing(location):
         while line := file.readline(NOTE_BYTES + 1):
             if len(line) > NOTE_BYTES:

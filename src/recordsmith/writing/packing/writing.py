@@ -108,7 +108,6 @@ class ShardPacker:
         return result
 
     def _write(self, shard: ShardPlan, writer: ShardWriter) -> ShardResult:
-        """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
         bytes_in = label_count = 0

@@ -244,7 +244,6 @@ def _choose_notation(
 
 
 def _corners(box: Corners, notation: Notation) -> Corners:
-    """The corners of a box."""
     if notation == "xyxy":
         return box
     left, top, width, height = box
@@ -335,8 +334,6 @@ class CsvBoxes(
     Example:
         rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
-
-    option_names = (*SharedAnnotationSource.option_names, *_COLUMN_OPTIONS)
 
     def __init__(
         self,

@@ -112,7 +112,6 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
 
 
 def _circle(center: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
-    """The points of a circle."""
     (x, y), radius = center, math.dist(center, edge)
     turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
     return [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
