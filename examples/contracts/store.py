@@ -15,10 +15,18 @@ from typing import Any
 from uuid import uuid4
 
 import recordsmith as rs
-from recordsmith.stores import Location, ObjectInfo, ObjectWriter, Store
-from recordsmith.stores.checks import check_key, check_range, check_version, missing_error
-from recordsmith.stores.object_writer import pieces_of
-from recordsmith.stores.whole_writer import WholeWriter
+from recordsmith.stores import (
+    Location,
+    ObjectInfo,
+    ObjectWriter,
+    Store,
+    WholeWriter,
+    check_key,
+    check_range,
+    check_version,
+    missing_error,
+    pieces_of,
+)
 
 _TABLE = "CREATE TABLE IF NOT EXISTS objects (key TEXT PRIMARY KEY, version TEXT, data BLOB)"
 
