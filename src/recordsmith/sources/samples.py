@@ -1,4 +1,8 @@
-"""Samples, and what reads them, also in another process."""
+"""Samples, and what reads them, also in another process.
+
+A source only lists. The reader of its listing reads a sample by its reference; both are JSON, so
+another process reads the same sample without listing.
+"""
 
 from __future__ import annotations
 

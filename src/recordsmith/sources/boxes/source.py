@@ -1,5 +1,7 @@
 """What the sources of annotated images share: options and the listing.
 
+A listing parses each annotation file once and keeps the objects of each image as JSON, of which
+`reader` makes features; label files of YOLO are parsed when their image is read.
 A sample whose image is missing stays in the listing and fails when it is read, so that packing
 reports it like any other bad sample.
 """
