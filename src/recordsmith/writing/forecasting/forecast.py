@@ -36,7 +36,7 @@ _MIN_SAMPLES = 10
 _AHEAD = 2  # samples in progress for each thread
 _CONFIDENCE = 0.99
 """Of the quantile: more than the 95 % that are stated, because sizes are skewed and the normal
-distribution is an approximation. `tests/forecasting` counts how often intervals are right."""
+distribution is an approximation. `tests/writing/forecasting` counts how often they are right."""
 
 
 def forecast(
