@@ -9,10 +9,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from recordsmith.stores.local.block_files import (
+    STATE_NAME,
     BlockFiles,
+    CacheStats,
     check_folder,
     disk_bytes,
-    has_blocks,
 )
 from recordsmith.stores.local.caches import INDEX_FOLDER, user_cache_folder
 from recordsmith.stores.local.store import LocalStore
@@ -71,8 +72,8 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
     check_folder(path)
     store = LocalStore(path, follows_links=False)
     indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
-    limit, stats = None, None
-    if has_blocks(path):
+    limit, stats = None, CacheStats(0, 0, None, None)
+    if os.path.isfile(os.path.join(path, STATE_NAME)):
         files = BlockFiles(path)
         if clear:
             files.clear()
@@ -85,10 +86,10 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         path,
         disk_bytes(path),
         limit,
-        0 if stats is None else stats.object_count,
-        0 if stats is None else stats.size_bytes,
-        None if stats is None else _iso(stats.first_used),
-        None if stats is None else _iso(stats.last_used),
+        stats.object_count,
+        stats.size_bytes,
+        _iso(stats.first_used),
+        _iso(stats.last_used),
         len(indexes),
         sum(info.size_bytes for info in indexes),
         clear,
