@@ -255,7 +255,6 @@ def make_manifest(
 
 def publish_dataset(
     folder: Location,
-    fingerprint: str,
     manifest: Manifest,
     *,
     has_label_map: bool,
@@ -278,7 +277,8 @@ def publish_dataset(
             raise folder_error(folder / name)
     others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
     if folder.store.can_rename:
-        note = BegunNote(fingerprint, tuple(sorted({*replaced, *renamed, *new})), renamed, base)
+        files = tuple(sorted({*replaced, *renamed, *new}))
+        note = BegunNote(manifest.last_fingerprint, files, renamed, base)
         write_atomically(begun_location(folder), note.to_bytes())
     elif base:
         note_files(folder, renamed, renamed)

@@ -330,7 +330,6 @@ class _Types:
         return _Rows(columns, validity, len(batch), batch.nbytes)
 
     def schema(self) -> Any:
-        """Return the types of the columns."""
         return import_pyarrow().schema(list(self._types.items()))
 
 
@@ -440,13 +439,7 @@ def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
             claimed = Location(ClaimedStore(folder, note), folder.key)
             if earlier is not None:
                 raise busy_error(folder)
-        publish_dataset(
-            claimed,
-            token,
-            manifest,
-            has_label_map=False,
-            earlier=earlier,
-        )
+        publish_dataset(claimed, manifest, has_label_map=False, earlier=earlier)
         if can_rename:
             clean_up(folder)
         else:  # attempts that ended meanwhile
@@ -533,8 +526,8 @@ class _JobStore(ClaimedStore):
 
 def _delete(folder: Location, files: Iterable[str]) -> None:
     """Delete unpublished shards and their indexes."""
-    places = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
-    WorkerPool(folder.store.concurrency, None).each(Location.delete, places)
+    shards = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
+    WorkerPool(folder.store.concurrency, None).each(Location.delete, shards)
 
 
 def _unlisted(folder: Location, manifest: Manifest | None) -> set[str]:

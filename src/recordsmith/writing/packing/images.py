@@ -156,10 +156,8 @@ def _starts_like_image(value: object) -> bool:
 
 def find_image_note(features: Mapping[str, Any], note: Note) -> None:
     """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
-    data = features.get(IMAGE)
-    if type(data) is list and len(data) == 1:
-        data = data[0]
-    if type(data) is not bytes:
+    data = only_value(features, IMAGE)
+    if not isinstance(data, bytes):
         return
     is_progressive, orientation = read_jpeg_info(data)
     if is_progressive:

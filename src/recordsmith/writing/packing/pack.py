@@ -407,13 +407,7 @@ def _complete(
             report.notices += _unknown_features(options, manifest)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
-            publish_dataset(
-                claimed,
-                job.fingerprint,
-                manifest,
-                has_label_map=job.has_label_map,
-                earlier=earlier,
-            )
+            publish_dataset(claimed, manifest, has_label_map=job.has_label_map, earlier=earlier)
     report.fill(manifest)
     return report
 

@@ -174,7 +174,10 @@ def append(
     with _advising_to_pack():
         inputs = find_inputs(paths, None, folder)
     if split is not None:
-        inputs = _of_one_split(inputs, split)
+        for shard in inputs.shards:
+            shard.split = split
+        schemas = {} if inputs.schema is None else {split: inputs.schema}
+        inputs = replace(inputs, splits=(split,), schemas=schemas)
     with locked_folder(folder, needs_lock=lock) as notices:
         report = _AppendJob(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
@@ -244,8 +247,8 @@ class _AppendJob:
                 value=str(self.folder),
                 remedy=_REWRITE,
             )
-        places = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
-        overwritten = {str(place) for place in places if place.exists()}
+        locations = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
+        overwritten = {str(location) for location in locations if location.exists()}
         for wrong in check_labels(located):
             if wrong.path in overwritten:
                 wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
@@ -253,7 +256,6 @@ class _AppendJob:
         return manifest
 
     def _fingerprint(self, base: str) -> str:
-        """Return a hash of the inputs and of the dataset they are appended to."""
         inputs = self.inputs
         document: list[Any] = [_VERSION, base, inputs.identities(), inputs.class_names]
         return fingerprint(document)
@@ -292,7 +294,6 @@ class _AppendJob:
         new = _merge_manifest(manifest, added, renamed, names, step)
         publish_dataset(
             folder,
-            job,
             new,
             has_label_map=(folder / LABEL_MAP_NAME).exists(),
             renamed=renamed,
@@ -326,13 +327,6 @@ class _AppendJob:
                 value=str(self.folder),
                 remedy="Move it to another folder.",
             )
-
-
-def _of_one_split(inputs: Inputs, split: str) -> Inputs:
-    for shard in inputs.shards:
-        shard.split = split
-    schemas = {} if inputs.schema is None else {split: inputs.schema}
-    return replace(inputs, splits=(split,), schemas=schemas)
 
 
 # -- schemas and classes ---------------------------------------------------------------------------

@@ -14,13 +14,7 @@ from typing import Any
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest, Paths, ShardCounts, parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    DAMAGED_RECORDS,
-    DataError,
-    OptionError,
-    located,
-    option,
-)
+from recordsmith.support.errors import DAMAGED_RECORDS, DataError, OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
@@ -313,7 +307,6 @@ class _ReshardJob:
             self.options.edits.check(schema, self.inputs.class_names)
 
     def run(self) -> ReshardReport:
-        """Run the job in a locked folder."""
         earlier = self._earlier(())
         if earlier is not None and not self.overwrite:
             clean_up_after_kill(self.folder)
@@ -382,13 +375,7 @@ class _ReshardJob:
         )
         results = job.run(plan.shards, plan.spans(), records, folder, workers, self.engine, earlier)
         manifest = self._manifest(plan, results, known, records, notices)
-        publish_dataset(
-            folder,
-            self.fingerprint,
-            manifest,
-            has_label_map=inputs.has_label_map,
-            earlier=earlier,
-        )
+        publish_dataset(folder, manifest, has_label_map=inputs.has_label_map, earlier=earlier)
         return manifest, sum(result.was_reused for result in results)
 
     def _survey(self, records: InputRecords, number: int) -> Schema:
@@ -421,10 +408,10 @@ class _ReshardJob:
             return {}
         return {
             split: schema
-            for split, schema in self.inputs.schemas.items()
-            if split in plan.pools
-            and plan.is_unchanged(split)
-            and schema.record_count == len(plan.pools[split])
+            for split, pool in plan.pools.items()
+            if pool.has_all_records
+            and (schema := self.inputs.schemas.get(split)) is not None
+            and schema.record_count == plan.counts[split] == len(pool)
         }
 
     def _manifest(

@@ -226,9 +226,9 @@ def salvage(
     check_folder(folder)
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     located = locate(paths, split, around_defects=True)
-    places = [shard.location for shard in located.shards]
-    check_separate(folder, [*as_places(paths), *places])
-    job = _SalvageJob(located, folder, _shard_names(places), workers)
+    locations = [shard.location for shard in located.shards]
+    check_separate(folder, [*as_places(paths), *locations])
+    job = _SalvageJob(located, folder, _shard_names(locations), workers)
     with locked_folder(folder) as notices:
         job.report.notices += notices
         earlier = existing_dataset(
@@ -243,13 +243,7 @@ def salvage(
         ) as claimed:
             clean_up(claimed)
             manifest = job.manifest(job.run(claimed))
-            publish_dataset(
-                claimed,
-                job.fingerprint,
-                manifest,
-                has_label_map=job.has_label_map,
-                earlier=earlier,
-            )
+            publish_dataset(claimed, manifest, has_label_map=job.has_label_map, earlier=earlier)
     return job.report
 
 
@@ -284,7 +278,6 @@ class _SalvageJob:
             )
 
     def _fingerprint(self) -> str:
-        """Return a hash of names, sizes, modification times and manifest of the inputs."""
         located, files = self.located, list[Any]()
         for shard, name in zip(located.shards, self.names, strict=True):
             info = shard.info()
@@ -312,7 +305,6 @@ class _SalvageJob:
         return results
 
     def manifest(self, results: list[ShardResult | None]) -> Manifest:
-        """Return the manifest of the new dataset."""
         rescued = [
             (shard.split, result)
             for shard, result in zip(self.located.shards, results, strict=True)
@@ -372,19 +364,19 @@ def _common_compression(located: Located) -> Compression:
     return heads.most_common(1)[0][0] if heads else "none"
 
 
-def _shard_names(places: list[Location]) -> list[str]:
+def _shard_names(locations: list[Location]) -> list[str]:
     """Return the name of each shard in the new folder; OptionError if two have the same."""
     names: dict[str, Location] = {}
-    for place in places:
-        name = _NOT_IN_NAMES.sub("_", place.name)
+    for location in locations:
+        name = _NOT_IN_NAMES.sub("_", location.name)
         if name in names:
             raise OptionError(
-                f"{names[name]} and {place} would have the same name in the new dataset",
+                f"{names[name]} and {location} would have the same name in the new dataset",
                 option="paths",
                 value=name,
                 remedy="Salvage them into separate folders.",
             )
-        names[name] = place
+        names[name] = location
     return list(names)
 
 
