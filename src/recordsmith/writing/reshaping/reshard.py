@@ -18,17 +18,8 @@ from recordsmith.support.errors import DAMAGED_RECORDS, DataError, OptionError, 
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    claimed_folder,
-    clean_up_after_kill,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    publish_dataset,
-)
 from recordsmith.writing.building.shards import ShardResult, completed_files
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
@@ -269,14 +260,14 @@ def _run(
     progress: Progress | None,
 ) -> ReshardReport:
     folder = as_folder(out)
-    check_folder(folder)
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    publishing.check_folder(folder)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
     options = replace(options, split=selection.split, selection=selection.description)
     job = _ReshardJob(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)
-    with locked_folder(folder) as notices:
+    with publishing.locked_folder(folder) as notices:
         report = job.run()
     report.notices += notices
     return report
@@ -309,11 +300,11 @@ class _ReshardJob:
     def run(self) -> ReshardReport:
         earlier = self._earlier(())
         if earlier is not None and not self.overwrite:
-            clean_up_after_kill(self.folder)
+            publishing.clean_up_after_kill(self.folder)
             return ReshardReport.from_manifest(self.folder, earlier, is_new=False)
         files = completed_files(self.folder)  # perhaps of this job; its files are not known yet
         try:
-            with claimed_folder(
+            with publishing.claimed_folder(
                 self.folder,
                 self.fingerprint,
                 files,
@@ -332,7 +323,7 @@ class _ReshardJob:
         )
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
-        return existing_dataset(
+        return publishing.existing_dataset(
             self.folder,
             self.fingerprint,
             files,
@@ -375,7 +366,9 @@ class _ReshardJob:
         )
         results = job.run(plan.shards, plan.spans(), records, folder, workers, self.engine, earlier)
         manifest = self._manifest(plan, results, known, records, notices)
-        publish_dataset(folder, manifest, has_label_map=inputs.has_label_map, earlier=earlier)
+        publishing.publish_dataset(
+            folder, manifest, has_label_map=inputs.has_label_map, earlier=earlier
+        )
         return manifest, sum(result.was_reused for result in results)
 
     def _survey(self, records: InputRecords, number: int) -> Schema:
@@ -435,7 +428,7 @@ class _ReshardJob:
             "bytes_in": inputs.size_bytes,
             "notices": notices,
         }
-        manifest = make_manifest(
+        manifest = publishing.make_manifest(
             plan.pools,
             zip([shard.split for shard in plan.shards], results, strict=True),
             plan.compression,

@@ -52,16 +52,7 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    claimed_folder,
-    clean_up,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    publish_dataset,
-)
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.shards import ShardResult, open_partial_shard, survey_written
 from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
 
@@ -223,27 +214,29 @@ def salvage(
         print(report.lost_bytes)
     """
     folder = as_folder(out)
-    check_folder(folder)
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    publishing.check_folder(folder)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     located = locate(paths, split, around_defects=True)
     locations = [shard.location for shard in located.shards]
     check_separate(folder, [*as_places(paths), *locations])
     job = _SalvageJob(located, folder, _shard_names(locations), workers)
-    with locked_folder(folder) as notices:
+    with publishing.locked_folder(folder) as notices:
         job.report.notices += notices
-        earlier = existing_dataset(
+        earlier = publishing.existing_dataset(
             folder,
             job.fingerprint,
             list(job.names),
             has_label_map=job.has_label_map,
             overwrite=overwrite,
         )
-        with claimed_folder(
+        with publishing.claimed_folder(
             folder, job.fingerprint, job.names, overwrite=overwrite, earlier=earlier
         ) as claimed:
-            clean_up(claimed)
+            publishing.clean_up(claimed)
             manifest = job.manifest(job.run(claimed))
-            publish_dataset(claimed, manifest, has_label_map=job.has_label_map, earlier=earlier)
+            publishing.publish_dataset(
+                claimed, manifest, has_label_map=job.has_label_map, earlier=earlier
+            )
     return job.report
 
 
@@ -311,7 +304,7 @@ class _SalvageJob:
             if result is not None
         ]
         old, report = self.located.manifest, self.report
-        return make_manifest(
+        return publishing.make_manifest(
             dict.fromkeys(split for split, _ in rescued),
             rescued,
             self.compression,
