@@ -28,7 +28,7 @@ from recordsmith.writing.forecasting.stored_sample import (
     Variant,
     make_variants,
 )
-from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.pack_options import PackOptions, SampleEncoder
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def forecast(
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(options.encoder(listing.reader), variants)
+    storage = SampleStorage(SampleEncoder(options, listing.reader.kinds()), variants)
     workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:
