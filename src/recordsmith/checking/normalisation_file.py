@@ -29,6 +29,7 @@ from recordsmith.dataset import (
     write_json,
 )
 from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
+from recordsmith.format.example.spans import join_payloads
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
@@ -248,9 +249,7 @@ def _columns(
         specs.setdefault(layout.count_key, FeatureSpec(kind, "ragged"))
         if layout.is_sequence:
             payloads = [layout.as_example(record, specs) for record in block.records()]
-            buffer = b"".join(payloads)
-            lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-            starts = np.cumsum(lengths) - lengths
+            buffer, starts, lengths = join_payloads(payloads)
             counts = layout.lengths_key(layout.count_key)
             specs[str(counts)] = FeatureSpec("int64", "ragged")
     columns: Any = decode_columns(buffer, starts, lengths, specs)

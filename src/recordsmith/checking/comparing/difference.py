@@ -8,10 +8,10 @@ reads only the records left by the previous one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from recordsmith.checking.shard_summaries import output_compression
 from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardPart, dataset_of, records_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
+from recordsmith.format.example.spans import payload_views
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
@@ -183,14 +184,6 @@ class _Side:
         }
 
 
-class _Reading(NamedTuple):
-    """What one pass reads of a shard: records with these numbers, ascending, or all."""
-
-    side: int
-    number: int
-    numbers: Int64Array | None
-
-
 class _Matching:
     """The matching between the records of A and B.
 
@@ -281,23 +274,16 @@ class _Matching:
 
     def _payloads(
         self, side: int, number: int, block: RecordBlock, rows: Int64Array
-    ) -> Sequence[tuple[int, memoryview]]:
-        first = int(self.sides[side].starts[number]) + block.position
-        return [
-            (first + row, block.buffer[start : start + length])
-            for row, start, length in zip(
-                rows.tolist(),
-                block.starts[rows].tolist(),
-                block.lengths[rows].tolist(),
-                strict=True,
-            )
-        ]
+    ) -> Iterable[tuple[int, memoryview]]:
+        positions = rows + int(self.sides[side].starts[number]) + block.position
+        views = payload_views(block.buffer, block.starts[rows], block.lengths[rows])
+        return zip(positions.tolist(), views, strict=True)
 
     def _read(
         self, read: Callable[[int, int, RecordBlock, Int64Array], None], wanted: Positions | None
     ) -> None:
         """Call `read` with blocks and their wanted rows, in threads; each shard is in one."""
-        readings = []
+        readings: list[tuple[int, int, Int64Array | None]] = []
         for number, side in enumerate(self.sides):
             for shard in range(len(side.shards)):
                 numbers = None
@@ -306,11 +292,11 @@ class _Matching:
                     low, high = np.searchsorted(wanted[number], [first, stop])
                     numbers = wanted[number][low:high] - first
                 if numbers is None or len(numbers):
-                    readings.append(_Reading(number, shard, numbers))
-        sizes = [self.sides[reading.side].shards[reading.number].size_bytes for reading in readings]
-        self._workers.total += sum(sizes)
+                    readings.append((number, shard, numbers))
+        shards = [self.sides[number].shards[shard] for number, shard, _ in readings]
+        self._workers.total += sum(shard.size_bytes for shard in shards)
 
-        def read_shard(reading: _Reading) -> None:
+        def read_shard(reading: tuple[int, int, Int64Array | None]) -> None:
             side, number, numbers = reading
             shard, reported = self.sides[side].shards[number], 0
             stop = None if numbers is None else int(numbers[-1]) + 1
