@@ -315,7 +315,6 @@ class _FeatureBuilder:
             dimension.add(own[np.isfinite(own)])
 
     def finish(self) -> FeatureStatistics:
-        """Return the statistics."""
         self._settle()
         if self._width is None or not all(dimension.count for dimension in self._dimensions):
             raise OptionError(
@@ -346,7 +345,6 @@ class _Dimension:
         self._shift = 0
 
     def add(self, values: _Floats) -> None:
-        """Add numbers."""
         if not len(values):
             return
         mean, total = float(values.mean()), self.count + len(values)

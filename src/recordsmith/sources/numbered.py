@@ -122,7 +122,6 @@ class Names(LazySequence[str]):
         return str(self.encoded[number], "utf-8", "surrogateescape")
 
     def select(self, numbers: Int64Array) -> list[str]:
-        """Return some names."""
         return [str(name, "utf-8", "surrogateescape") for name in self.encoded[numbers].views()]
 
 
@@ -169,7 +168,6 @@ class SampleTable(LazySequence[Sample]):
         return self.select(range(len(self)))
 
     def select(self, numbers: Sequence[int] | Int64Array) -> Iterator[Sample]:
-        """Yield some samples by their numbers."""
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)
             rows = portion.tolist()

@@ -82,7 +82,6 @@ def note_features(payload: memoryview) -> RecordNotes:
 
 
 def changes_between(a: RecordNotes, b: RecordNotes) -> tuple[FeatureChange, ...]:
-    """Return the features that differ, sorted by name."""
     changes = []
     for place in sorted(a.keys() | b.keys()):
         of_a, of_b = a.get(place), b.get(place)
@@ -115,7 +114,6 @@ def value_digest(value: FeatureValue) -> bytes:
 
 
 def describe_value(value: FeatureValue) -> str:
-    """Return the values as a short text."""
     shown: list[str]
     if isinstance(value, list):
         shown = [_describe_bytes(item) for item in value[:_VALUES_SHOWN]]

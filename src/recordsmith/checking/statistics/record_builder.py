@@ -61,7 +61,6 @@ class Messages(NamedTuple):
     places: Int64Array
 
     def some(self, piece: slice) -> Messages:
-        """Return neighboring messages."""
         return Messages(self.buffer, self.starts[piece], self.lengths[piece], self.places[piece])
 
 
@@ -98,7 +97,6 @@ class RecordBuilder(Builder):
         self._mask_limits = mask_limits
 
     def add(self, block: RecordBlock, places: Int64Array) -> None:
-        """Add some records, with the numbers of their places."""
         self.record_count += len(block)
         self.sizes.add(block.lengths, hash_positions(places))
         kinds = np.empty(len(block), np.uint8)

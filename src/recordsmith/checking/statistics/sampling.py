@@ -57,7 +57,6 @@ class ValueSample:
         return np.flatnonzero(hashes <= np.uint64(self._limit))
 
     def add(self, hashes: Hashes, values: npt.NDArray[Any]) -> None:
-        """Add values that were chosen, with their hashes."""
         if len(hashes):
             self._pieces.append((hashes, values))
             self._count += len(hashes)
@@ -74,7 +73,6 @@ class ValueSample:
             self._pieces, self._count = [(hashes, values)], len(hashes)
 
     def merge(self, other: ValueSample) -> None:
-        """Add the sample of another part of the data."""
         for hashes, values in other._pieces:
             self.add(hashes, values)
 
@@ -83,7 +81,6 @@ class ValueSample:
         return vars(self)
 
     def values(self) -> npt.NDArray[Any]:
-        """Return the values."""
         self._shrink()
         return self._pieces[0][1] if self._pieces else np.empty(0, np.int64)
 

@@ -66,7 +66,6 @@ class ShardFindings:
         return self.defect_count == 0
 
     def add(self, errors: Iterable[DataError]) -> None:
-        """Add defects."""
         given = list(errors)
         for error in given:
             if error.path is None:
@@ -75,7 +74,6 @@ class ShardFindings:
         self.defect_count += len(given)
 
     def notice(self, errors: Iterable[DataError]) -> None:
-        """Add notices."""
         for error in errors:
             if error.path is None:
                 error.path = self.path
@@ -136,7 +134,6 @@ class VerifyReport(Report):
         self.defect_count += len(listed)
 
     def add_shard(self, shard: ShardFindings) -> None:
-        """Add the findings for a shard."""
         self.shards.append(shard)
         self.shard_count += 1
         self.record_count += shard.record_count
