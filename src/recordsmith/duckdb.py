@@ -151,12 +151,7 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def scanner(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Any = None,
-        **_: Any,
-    ) -> _Scan:
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scan:
         """Return a scan of some columns, by default all, of the rows for which a filter is true.
 
         The filter is a `pyarrow.dataset.Expression`, which may use other columns.

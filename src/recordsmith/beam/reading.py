@@ -204,7 +204,6 @@ def _parts(dataset: Dataset) -> list[ShardPart]:
 
 
 def _each_part(pbegin: Any, parts: Sequence[ShardPart]) -> Any:
-    """Return a PCollection of parts."""
     groups = [
         pickle.dumps(parts[start : start + _SHARDS_TOGETHER])
         for start in range(0, len(parts), _SHARDS_TOGETHER)
@@ -350,7 +349,6 @@ class _ReadExamples(beam.DoFn):
 
 
 def _with_columns(example: Any, columns: Sequence[str]) -> Any:
-    """Return the features with these names."""
     if isinstance(example, SequenceExample):
         return SequenceExample(*(_with_columns(section, columns) for section in example))
     return {key: example[key] for key in columns if key in example}

@@ -131,8 +131,6 @@ def _assign(element: Any, shards: int) -> tuple[int, Any]:
 
 
 class _Job:
-    """A dataset that is written, in workers."""
-
     def __init__(
         self, folder: Location, options: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     ) -> None:

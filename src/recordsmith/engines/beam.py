@@ -51,11 +51,7 @@ class Beam:
     """
 
     def __init__(
-        self,
-        runner: str | None = None,
-        options: Sequence[str] = (),
-        *,
-        folder: str | None = None,
+        self, runner: str | None = None, options: Sequence[str] = (), *, folder: str | None = None
     ) -> None:
         """
         Args:
@@ -116,7 +112,6 @@ class Beam:
     def _run(
         self, function: Callable[[Task], Outcome], files: _SignedFiles, numbers: Sequence[int]
     ) -> Exception | None:
-        """Run a pipeline; return what it failed with."""
         result = self._start(function, files, numbers)
         try:
             result.wait_until_finish()
@@ -208,7 +203,6 @@ class _SignedFiles:
         return {int(number) for number, *suffixes in names if suffixes == ["task"]}
 
     def read(self, place: Location) -> Any:
-        """Read a value."""
         content = place.read()
         signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(data)):
@@ -263,7 +257,6 @@ class _LocalResult:
             self._process.stdin.flush()
 
     def wait_until_finish(self) -> None:
-        """Wait for its end."""
         status = self._process.wait()
         self.cancel()
         if status:

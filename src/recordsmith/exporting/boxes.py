@@ -101,7 +101,6 @@ class BoxFolder(FolderExporter):
 
 
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
-    """The objects of an example, in order."""
     for key in BOX:
         if first_value(example, key) is not None and not len(all_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")

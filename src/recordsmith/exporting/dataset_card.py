@@ -37,19 +37,18 @@ _NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff
 _BLOCK_BYTES = 8 << 20
 _HUB_SIZES = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
 _SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
-_TYPES = {
-    "int64": "sc:Integer",
-    "float": "sc:Float",
-    "text": "sc:Text",
-    "image": "sc:ImageObject",
-}
+_TYPES = {"int64": "sc:Integer", "float": "sc:Float", "text": "sc:Text", "image": "sc:ImageObject"}
 """Types of Croissant by kind or content of a feature; others are text."""
 
-_CONTEXT = {
+_TERMS = (
+    "citeAs column conformsTo cr rai data dataType dct examples extract field fileProperty "
+    "fileObject fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace sc separator source subField transform"
+)
+_CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
@@ -57,31 +56,9 @@ _CONTEXT = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
 }
-"""The context that the specification prescribes."""
+"""The context that the specification prescribes, in its order."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +252,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _code_cell(text: str) -> str:
-    """Return a text as code in a cell of a table."""
     line = printable(text)
     return f"<code>{_markdown(line)}</code>" if _NOT_IN_CODE.search(line) else f"`{line}`"
 

@@ -31,13 +31,7 @@ from recordsmith.format.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.image import (
-    IMAGE_SUFFIXES,
-    encode_png,
-    named_format,
-    probe_image,
-    usual_name,
-)
+from recordsmith.image import IMAGE_SUFFIXES, encode_png, named_format, probe_image, usual_name
 from recordsmith.support.errors import DataError, SourceError
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
@@ -76,7 +70,6 @@ class ExportedImage(NamedTuple):
 
 
 def read_image(example: Features, warn: Warn) -> ExportedImage:
-    """The image of an example."""
     data = first_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"

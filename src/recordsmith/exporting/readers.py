@@ -77,8 +77,7 @@ for key, values in zip(features, batches.run()):
 _MAX_LISTED_FILES = 4
 _DECODED_BY_TENSORFLOW = frozenset(("bmp", "gif", "jpeg", "png"))
 _DECODED_BY_DALI = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
-_TF_TYPES = {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}
-_DALI_TYPES = {"bytes": "tfrec.string", "float": "tfrec.float32", "int64": "tfrec.int64"}
+_TYPES = {"bytes": "string", "float": "float32", "int64": "int64"}
 _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
@@ -143,7 +142,6 @@ class _Field(NamedTuple):
 
     @property
     def is_single_image(self) -> bool:
-        """Whether each record has one image."""
         return self.content == "image" and self.shape == () and not self.may_lack
 
 
@@ -164,7 +162,6 @@ class _Description(NamedTuple):
 
 
 def _describe(paths: Paths, split: str | None, progress: Progress | None) -> _Description:
-    """Describe a dataset of Examples."""
     if is_split_slice(split):  # the program reads whole files
         locate(paths, split)
     inspection = inspect(paths, split, progress=progress)
@@ -297,7 +294,7 @@ def _features(entries: Iterable[tuple[_Field, str, str]]) -> str:
 
 
 def _tensorflow_feature(field: _Field) -> str:
-    dtype, shape = _TF_TYPES[field.kind], field.shape
+    dtype, shape = f"tf.{_TYPES[field.kind]}", field.shape
     if shape is None:
         return f"tf.io.RaggedFeature({dtype})"
     default = ""
@@ -319,7 +316,7 @@ def _why_not_dali(field: _Field) -> str:
 
 
 def _dali_feature(field: _Field) -> str:
-    dtype, default = _DALI_TYPES[field.kind], _DEFAULTS[field.kind]
+    dtype, default = f"tfrec.{_TYPES[field.kind]}", _DEFAULTS[field.kind]
     if field.shape is None:
         return f"tfrec.VarLenFeature({dtype}, {default})"
     return f"tfrec.FixedLenFeature({list(field.shape)}, {dtype}, {default})"

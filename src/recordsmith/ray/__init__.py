@@ -20,13 +20,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("ray", error.name) from error
 
-__all__ = [
-    "RecordsmithDatasink",
-    "RecordsmithDatasource",
-    "read",
-    "this_rank",
-    "write",
-]
+__all__ = ["RecordsmithDatasink", "RecordsmithDatasource", "read", "this_rank", "write"]
 
 
 def this_rank() -> Rank:

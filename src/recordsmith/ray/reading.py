@@ -232,7 +232,6 @@ def _read_parts(
     predicate: Expr | None,
     restore_types: bool,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a task."""
     needed = list(columns)
     matches = None
     if predicate is not None:

@@ -102,7 +102,6 @@ def _plain(entry: Column) -> npt.NDArray[Any]:
 
 
 def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
-    """Return values and row splits."""
     if isinstance(entry, RaggedArray):
         return [_plain(entry.values), entry.row_splits]
     row_splits = offsets_from_lengths([len(texts) for texts in entry])

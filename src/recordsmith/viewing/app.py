@@ -73,7 +73,6 @@ class ViewerApp:
         """`make_reports` is called at the first report: reports load much."""
         self.records = records
         self._make_reports = make_reports
-        self._made_reports: ReportJobs | None = None
         self._start = start
         self._views: LruCache[ViewKey, Selected] = LruCache(_MAX_VIEWS, drop=Selected.stop)
         self._tiles = TileMaker(records)
@@ -106,12 +105,11 @@ class ViewerApp:
         self.app.router.redirect_slashes = False  # it knows nothing of the path before its own
 
     def close(self) -> None:
-        """Stop what runs in threads."""
         self._views.clear()
         if "_facets" in vars(self):
             self._facets.close()
-        if self._made_reports is not None:
-            self._made_reports.close()
+        if "_reports" in vars(self):
+            self._reports.close()
         self.records.close()
 
     async def _run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -212,24 +210,21 @@ class ViewerApp:
             try:
                 view = self._get_view(key)
             except OptionError as error:
-                return _failed_view(error)
+                nothing = {"count": 0, "scanned": 0, "total": 0, "is_complete": True}
+                return {**nothing, "error": error.to_json()}
             view.wait(lambda: len(view.positions) > 0, _WAIT_SECONDS)
             return view.describe()
 
         return _json(await to_thread.run_sync(describe))
 
     async def _groups(self, request: Request) -> Response:
-        view = self._get_view(self._key(request))
-        key = self._key(request).sort.removeprefix("-")
-        groups = await to_thread.run_sync(view.groups)
-        return _json(
-            {
-                "groups": [
-                    {"start": start, "count": count, "text": self._facets.text(key, value)}
-                    for start, count, value in groups
-                ]
-            }
-        )
+        key = self._key(request)
+        feature = key.sort.removeprefix("-")
+        groups = [
+            {"start": start, "count": count, "text": self._facets.text(feature, value)}
+            for start, count, value in await to_thread.run_sync(self._get_view(key).groups)
+        ]
+        return _json({"groups": groups})
 
     @cached_property
     def _facets(self) -> FacetCounts:
@@ -248,23 +243,20 @@ class ViewerApp:
         features = schema.features or schema.sections.get("context", {})
         kinds = {key_text(key): feature.kind for key, feature in [*features.items()][:_MAX_LISTED]}
         key = ViewKey(request.query_params.get("split", ""))
-
         counts = self._facets
 
         def describe() -> dict[str, Any]:
             facets = counts.describe(key)["facets"]
-            values = {each["key"]: each["values"] for each in facets if "values" in each}
+            values = {facet["key"]: facet["values"] for facet in facets if "values" in facet}
             return complete(text, cursor, kinds, values)
 
         return _json(await to_thread.run_sync(describe))
 
     # -- reports and batches -------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _reports(self) -> ReportJobs:
-        if self._made_reports is None:
-            self._made_reports = self._make_reports()
-        return self._made_reports
+        return self._make_reports()
 
     async def _report_state(self, request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -443,13 +435,7 @@ async def _failed(_: Request, error: Exception) -> Response:
     return _json({"error": "IndexError", "message": str(error)}, 404)
 
 
-def _failed_view(error: RecordsmithError) -> dict[str, Any]:
-    nothing = {"count": 0, "scanned": 0, "total": 0, "is_complete": True}
-    return {**nothing, "error": error.to_json()}
-
-
 def _number(request: Request, name: str, default: int, low: int, high: int) -> int:
-    """A number of the query, within bounds."""
     text = request.query_params.get(name)
     if text is None:
         return default

@@ -130,7 +130,6 @@ class ViewedRecords:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Stop counting."""
         self._is_closed = True
 
     # -- counting ------------------------------------------------------------------------------

@@ -57,11 +57,9 @@ class Scan(ABC):
         self._changed = threading.Condition()
 
     def begin(self) -> None:
-        """Begin to scan."""
         threading.Thread(target=self._run, name="scan", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop soon."""
         self._is_stopping = True
 
     @abstractmethod

@@ -36,7 +36,6 @@ class Selected(Scan):
         return self._records.positions(self._key.split) if self._is_plain else self._positions
 
     def describe(self) -> dict[str, Any]:
-        """Return the state for the page."""
         is_complete = not self._records.is_counting if self._is_plain else self.is_complete
         positions = self.positions
         total = len(self._records.positions(self._key.split))

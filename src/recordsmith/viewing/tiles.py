@@ -261,7 +261,6 @@ def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
 
 
 def encode_label_map(mask: npt.NDArray[Any]) -> bytes:
-    """Encode class numbers as a grey PNG of 8 bits."""
     return encode_png((mask & mask.dtype.type(255)).astype(np.uint8)[:, :, np.newaxis])
 
 

@@ -67,8 +67,6 @@ class _Split:
 
 
 class CocoFiles(BoxFolder):
-    """Writes images, and JSON files with their boxes."""
-
     also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

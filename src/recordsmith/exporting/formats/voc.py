@@ -26,12 +26,7 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.exporting.boxes import (
-    BoxFolder,
-    Object,
-    decimal,
-    pixels,
-)
+from recordsmith.exporting.boxes import BoxFolder, Object, decimal, pixels
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
@@ -51,8 +46,6 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class VocFiles(BoxFolder):
-    """Writes images, XML files with their boxes, and masks."""
-
     also_kept = frozenset((SOURCE_ID, OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

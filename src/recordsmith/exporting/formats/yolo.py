@@ -18,13 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recordsmith.dataset import Dataset, standard_name
-from recordsmith.exporting.boxes import (
-    BoxFolder,
-    Object,
-    centre_and_extent,
-    decimal,
-    is_same,
-)
+from recordsmith.exporting.boxes import BoxFolder, Object, centre_and_extent, decimal, is_same
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
@@ -35,8 +29,6 @@ _BATCH = 1024
 
 
 class YoloFiles(BoxFolder):
-    """Writes images, text files with their boxes, and `data.yaml`."""
-
     also_kept = frozenset((SOURCE_ID,))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

@@ -14,17 +14,9 @@ import json
 import sys
 import threading
 import zlib
-from collections.abc import (
-    Callable,
-    Collection,
-    ItemsView,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -231,9 +223,7 @@ class Schema:
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
         sections = {
-            name: _CompressedSection(section, FeatureSchema.from_json)
-            if len(section) >= PACKED_FROM
-            else section
+            name: _CompressedSection(section) if len(section) >= PACKED_FROM else section
             for name, section in self.sections.items()
         }
         return replace(self, sections=sections)
@@ -623,30 +613,24 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
     return dict(sorted(features.items()))
 
 
-_T = TypeVar("_T")
-
-
-class _CompressedSection(Mapping[str, _T], Generic[_T]):
+class _CompressedSection(Mapping[str, FeatureSchema]):
     """Features by name, compressed in memory. Use `items()` to get more than one of them.
 
     A job keeps the schema of each shard until it writes the manifest. With tens of thousands of
     features per shard, schemas would take most of its memory.
     """
 
-    def __init__(self, section: Mapping[str, _T], read: Callable[[Any], _T]) -> None:
-        """`read` converts the result of a feature's `to_json()` back."""
-        features: Any = section
-        document = [[key, feature.to_json()] for key, feature in features.items()]
+    def __init__(self, section: Mapping[str, FeatureSchema]) -> None:
+        document = [[key, feature.to_json()] for key, feature in section.items()]
         self._data = zlib.compress(json.dumps(document).encode(), 1)
         self._length = len(section)
-        self._read = read
 
-    def items(self) -> ItemsView[str, _T]:
+    def items(self) -> ItemsView[str, FeatureSchema]:
         """Return names and features, decompressed on each call."""
         document = json.loads(zlib.decompress(self._data))
-        return {key: self._read(feature) for key, feature in document}.items()
+        return {key: FeatureSchema.from_json(feature) for key, feature in document}.items()
 
-    def __getitem__(self, key: str) -> _T:
+    def __getitem__(self, key: str) -> FeatureSchema:
         return dict(self.items())[key]
 
     def __iter__(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from recordsmith.format.example.spans import read_varint
 from recordsmith.support.buffers import BytesLike, as_view
 
 _TYPES = {  # numbers of tensorflow.DataType, with the bytes of a value
@@ -64,10 +65,4 @@ def _after(data: bytes, place: int, tag: int) -> tuple[int, int]:
     """Return the number after a tag, and the place behind it."""
     if data[place] != tag:
         raise ValueError
-    value = shift = 0
-    while True:
-        place += 1
-        value |= (data[place] & 127) << shift
-        if data[place] < 128:
-            return value, place + 1
-        shift += 7
+    return read_varint(data, place + 1)

@@ -164,7 +164,6 @@ def _container(head: bytes) -> OtherFormat | None:
 
 
 def _describe_gzip(head: bytes) -> OtherFormat:
-    """Identify the contents of a gzip file."""
     try:
         inner = zlib.decompressobj(31).decompress(head, _MAX_INFLATED)
     except zlib.error:
@@ -178,7 +177,6 @@ def _describe_gzip(head: bytes) -> OtherFormat:
 
 
 def _changed_by_transfer(head: bytes) -> OtherFormat | None:
-    """Detect a TFRecord that was transferred or rewritten as text."""
     rest = head.removeprefix(_BYTE_ORDER_MARK)
     if rest != head and starts_with_frame(rest):
         return OtherFormat(

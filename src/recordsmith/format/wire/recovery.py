@@ -143,8 +143,6 @@ class _Window:
 
 
 class _Recovery:
-    """One pass through a file."""
-
     def __init__(self, stream: ByteStream) -> None:
         self._window = _Window(stream)
         self._wasted_bytes = 0
@@ -363,7 +361,6 @@ def _flipped_bit(header: bytes, most: int) -> int | None:
 
 
 def _only_bit(number: int) -> int | None:
-    """Return the number of the only bit that is set, or None."""
     is_one = number > 0 and number & number - 1 == 0
     return number.bit_length() - 1 if is_one else None
 
@@ -414,7 +411,6 @@ def inflate_damaged_stream(
 
 
 def _next_member(stream: ByteStream, at: int, size: int) -> int | None:
-    """Find the next readable GZIP member."""
     while at < size:
         stream.seek(at)
         block = stream.read(BLOCK_BYTES)

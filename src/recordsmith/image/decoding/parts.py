@@ -38,8 +38,6 @@ _FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as
 
 
 class Window(NamedTuple):
-    """A rectangle in the pixels of an image."""
-
     top: int
     left: int
     height: int

@@ -74,7 +74,6 @@ def pillow_format(image: Image.Image) -> str:
 
 
 def pillow_header(image: Image.Image) -> ImageHeader:
-    """The header of an opened image."""
     name = pillow_format(image)
     is_animated = name in _ANIMATED and getattr(image, "is_animated", False)
     channels = 3 if image.mode == "P" else len(image.getbands())

@@ -45,8 +45,6 @@ _PIECE = 1 << 16  # bytes to decompress at once
 
 
 class Chunk(NamedTuple):
-    """A chunk of a PNG file."""
-
     name: bytes
     body: bytes
 
@@ -91,7 +89,6 @@ def chunks_before_pixels(data: bytes) -> Iterator[Chunk]:
 
 
 def has_end(data: bytes) -> bool:
-    """Whether a PNG has an end mark."""
     return data.rfind(b"IEND") >= 0
 
 

@@ -85,7 +85,8 @@ class Fit:
 
     def place(self, height: int, width: int, numbers: Sequence[float] = ()) -> Placement:
         """Place an image of this size. For `pad`, the frame has the size of the scaled image."""
-        placement = getattr(self, _PLACES[self.kind])(height, width, numbers)
+        place = getattr(self, f"_{self.kind.replace('-', '_')}")  # the method of the kind
+        placement = place(height, width, numbers)
         if self.flip is not None:
             mirrors = self.flip != "vertical" and numbers[-1] < 0.5
             overturns = self.flip != "horizontal" and numbers[-2] < 0.5
@@ -184,16 +185,6 @@ def in_frame(placement: Placement, frame_height: int, frame_width: int) -> Place
         frame_height=frame_height,
         frame_width=frame_width,
     )
-
-
-_PLACES = {
-    "resize": "_resize",
-    "crop-or-pad": "_crop_or_pad",
-    "center-crop": "_center_crop",
-    "contain": "_contain",
-    "random-crop": "_random_crop",
-    "pad": "_pad",
-}
 
 
 def _crop_or_pad(side: int, frame_side: int) -> tuple[int, int, int]:

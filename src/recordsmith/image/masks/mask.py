@@ -71,7 +71,6 @@ class MaskInfo(NamedTuple):
 
 
 def probe_mask(data: bytes) -> MaskInfo:
-    """Read the header of an encoded mask."""
     info = probe_image(data)[:3]
     if info[0] == "jpeg":
         return MaskInfo(*info, "colour", is_lossy=True)
@@ -108,10 +107,7 @@ _COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
 
 
 def decode_mask(
-    data: BytesLike,
-    row_count: int | None = None,
-    *,
-    max_pixels: int | None = HIGHEST_MAX_PIXELS,
+    data: BytesLike, row_count: int | None = None, *, max_pixels: int | None = HIGHEST_MAX_PIXELS
 ) -> MaskValues:
     """Decode a mask to the class numbers that it stores.
 
@@ -195,12 +191,7 @@ class StoredMask(NamedTuple):
 
 
 def store_mask(
-    data: bytes,
-    *,
-    height: int,
-    width: int,
-    orientation_applied: int = 1,
-    raw: bool = False,
+    data: bytes, *, height: int, width: int, orientation_applied: int = 1, raw: bool = False
 ) -> StoredMask:
     """Rotate and resize a mask like its image.
 
@@ -224,7 +215,6 @@ def store_mask(
 
 
 def _encode_like(data: bytes, values: MaskValues) -> bytes:
-    """Encode values as PNG with the palette and bit depth of another mask."""
     header = read_png_header(data)
     if header is not None:
         kept = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]

@@ -44,11 +44,7 @@ from recordsmith.image.storing.encode import (
     encode_png,
     flatten_alpha,
 )
-from recordsmith.image.storing.lossless import (
-    MIN_SIDE,
-    NotLosslessError,
-    add_tiles,
-)
+from recordsmith.image.storing.lossless import MIN_SIDE, NotLosslessError, add_tiles
 from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
 from recordsmith.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.support.errors import CorruptDataError, SourceError, option
@@ -156,7 +152,6 @@ def _target_format(format_: str, options: ImageOptions) -> str:
 def _reencode(
     data: bytes, header: ImageHeader, size: tuple[int, int], options: ImageOptions
 ) -> StoredImage:
-    """Decode, rotate, resize and encode an image."""
     decoded, format_ = decode_exact(data, header), _target_format(header.format, options)
     changes = _decoding_changes(decoded)
     pixels = decoded.pixels

@@ -337,7 +337,6 @@ def check_fits(count: int, columns: int) -> None:
 
 
 def write_page(page: Any, path: Location, *, overwrite: bool) -> None:
-    """Write a page atomically."""
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
     write_document(path, stream.getvalue(), overwrite=overwrite)
