@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from recordsmith.dataset.shard_index import index_locations
-from recordsmith.stores import MemoryStore
-from recordsmith.stores.cache.store import CachedStore
+from recordsmith.stores import CachedStore, MemoryStore
 
 LIMIT = 20_000_000
 

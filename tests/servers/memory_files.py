@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from recordsmith.stores.checks import check_key
+from recordsmith.stores import check_key, pieces_of
 from recordsmith.stores.network.fsspec_store import FsspecStore
-from recordsmith.stores.object_writer import Data, pieces_of
+from recordsmith.stores.object_writer import Data
 
 from .server import Address, NotInstalledError, Server
 

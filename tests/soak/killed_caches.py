@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from shared import exit_code, fork, option_parser
 
-from recordsmith.stores import ObjectInfo, Range, Store
-from recordsmith.stores.cache.store import CachedStore
+from recordsmith.stores import CachedStore, ObjectInfo, Range, Store
 from recordsmith.support.errors import FileAccessError
 
 _LIMITS = (9 << 20, 17 << 20, 30 << 20)

@@ -46,7 +46,7 @@ from recordsmith.sources.boxes.annotation import (
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
 from recordsmith.sources.boxes.detection import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS
 from recordsmith.stores import as_folder
 
 from ..raising import places, raises
@@ -1176,6 +1176,7 @@ def test_a_format_is_a_line_in_a_table(tmp_path: Path) -> None:
         """Images with a box each."""
 
     FORMATS["words"], BOX_SUFFIXES["words"] = Words, (".words",)
+    OPTIONS["words"] = frozenset(("label_map", "boxes", "drawn"))
     try:
         image(tmp_path / "in" / "a.jpg")
         write(tmp_path / "in" / "a.words", CAT.replace(",", " "))
@@ -1191,7 +1192,7 @@ def test_a_format_is_a_line_in_a_table(tmp_path: Path) -> None:
             assert all("words" in helps[name].split(":")[0] for name in ("format", "boxes"))
             assert "words" not in helps["object_masks"]
     finally:
-        del FORMATS["words"], BOX_SUFFIXES["words"]
+        del FORMATS["words"], BOX_SUFFIXES["words"], OPTIONS["words"]
     with raises(rs.OptionError, option="format"):
         rs.detect(tmp_path / "in", "words")
 

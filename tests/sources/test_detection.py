@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.formats import FORMATS
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS, SourceOptions
 from recordsmith.stores import as_folder
 
 from ..places import new_place
@@ -254,6 +258,39 @@ def test_every_format_has_a_source(tmp_path: Path) -> None:
     for name, known in FORMATS.items():
         made = rs.detect(tmp_path, name)
         assert type(made.source) is known
+
+
+@pytest.mark.parametrize(
+    ("files", "families"),
+    [
+        ("cat/1.jpg dog/1.jpg", "class_folders pairs"),
+        ("cat/1.jpg dog/1.jpg notes.md", "archives boxes class_folders pairs tables"),
+    ],
+)
+def test_a_folder_decides_which_modules_are_imported(
+    tmp_path: Path, files: str, families: str
+) -> None:
+    """One with other files than images asks all families, but no format without its suffix."""
+    code = (
+        "import sys, recordsmith as rs\n"
+        "assert rs.detect(sys.argv[1]).source.list_samples().samples\n"
+        "names = [name.split('.')[2:] for name in sys.modules if 'recordsmith.sources.' in name]\n"
+        "print(*{name[0] for name in names if name[1:] in (['detection'], ['layout'])})\n"
+        "assert not [name for name in names if name[:2] == ['boxes', 'formats']], names\n"
+        "assert ['archives', 'lerobot'] not in names\n"
+    )
+    command = [sys.executable, "-c", code, str(_make(tmp_path, files))]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert sorted(run.stdout.split()) == families.split()
+
+
+def test_the_table_has_the_options_of_each_source() -> None:
+    for name, known in FORMATS.items():
+        parameters = inspect.signature(known).parameters
+        accepted = {*parameters, *(BoxOptions.__annotations__ if "options" in parameters else ())}
+        if name in BOX_SUFFIXES and not known.box_format.has_outlines:
+            accepted.discard("object_masks")
+        assert OPTIONS[name] == accepted & SourceOptions.__annotations__.keys()
 
 
 def test_json_is_plain(tmp_path: Path) -> None:

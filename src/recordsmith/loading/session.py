@@ -75,9 +75,8 @@ class LoaderSession:
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration."""
-        return self.schedule.length(
-            self.place.progress if self.place.is_resumed else EpochProgress()
-        )
+        place = self.place
+        return self.schedule.length(place.progress if place.is_resumed else EpochProgress())
 
     @property
     def tally(self) -> Tally:
@@ -88,8 +87,7 @@ class LoaderSession:
     def is_resuming(self) -> bool:
         """Whether the next iteration is the rest of one that a loaded state interrupted."""
         progress = self.place.progress
-        is_at_begin = progress == EpochProgress(progress.begun, begun=progress.begun)
-        return self.place.is_resumed and not is_at_begin
+        return self.place.is_resumed and (progress.epoch, progress.read) != (progress.begun, 0)
 
     @property
     def shorter_batches(self) -> str:

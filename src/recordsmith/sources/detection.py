@@ -21,11 +21,10 @@ from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, 
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.known_names import ARCHIVE_SUFFIXES, TABLE_SUFFIXES, is_array_name
 from recordsmith.sources.files.paths import is_absolute, is_folder
-from recordsmith.sources.formats import FORMATS, options_of
+from recordsmith.sources.formats import FORMATS, OPTIONS
 from recordsmith.sources.layouts import (
     Confidence,
     LayoutCandidate,
-    ReadingRequest,
     choose,
     marked,
     not_accepted,
@@ -100,8 +99,8 @@ class Detection:
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        request = ReadingRequest(self.given_format, self.given)
-        return choose(self.path, self.readings, request, self._find_datasets)
+        given = self.given_format, self.given
+        return choose(self.path, self.readings, *given, self._find_datasets)
 
     def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
         is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
@@ -323,7 +322,7 @@ def _is_data(name: str) -> bool:
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     check_word("format", format, FORMATS)
     for name in given:
-        if name not in options_of(format):
+        if name not in OPTIONS[format]:
             raise not_accepted(name, given[name], format)
 
 

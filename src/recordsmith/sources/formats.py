@@ -5,35 +5,44 @@ A new source is a class and a line here; its module is imported on first use.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, TypedDict
 
 from recordsmith.stores import PlaceLike
 from recordsmith.support.lazy import LazyTable
 
-FORMATS: LazyTable[Any] = LazyTable(
-    "recordsmith.sources",
-    {
-        "folder": "class_folders.image_folder.ImageFolder",
-        "files": "class_folders.image_folder.ImageFiles",
-        "pairs": "pairs.image_pairs.ImagePairs",
-        "table": "tables.table.Table",
-        "arrays": "archives.arrays.Arrays",
-        "shards": "archives.shards.Shards",
-        "tfds": "archives.tfds.Tfds",
-        "lerobot": "archives.lerobot.LeRobot",
-        "webdataset": "archives.webdataset.WebDataset",
-        "coco": "boxes.formats.coco.Coco",
-        "csv-boxes": "boxes.formats.csv_boxes.CsvBoxes",
-        "cvat": "boxes.formats.cvat.Cvat",
-        "labelme": "boxes.formats.labelme.LabelMe",
-        "voc": "boxes.formats.voc.Voc",
-        "yolo": "boxes.formats.yolo.Yolo",
-    },
-)
+_SOURCES = {
+    "folder": ("class_folders.image_folder.ImageFolder", "images label_map"),
+    "files": ("class_folders.image_folder.ImageFiles", "images class_pattern"),
+    "pairs": (
+        "pairs.image_pairs.ImagePairs",
+        "images masks image_names mask_names split_lists colours keep_indices class_pattern",
+    ),
+    "table": (
+        "tables.table.Table",
+        "images table image_column split_column group_column label_column encoding",
+    ),
+    "arrays": ("archives.arrays.Arrays", ""),
+    "shards": ("archives.shards.Shards", ""),
+    "tfds": ("archives.tfds.Tfds", ""),
+    "lerobot": ("archives.lerobot.LeRobot", "frame_quality"),
+    "webdataset": ("archives.webdataset.WebDataset", ""),
+    "coco": ("boxes.formats.coco.Coco", "annotations images label_map boxes drawn object_masks"),
+    "csv-boxes": (
+        "boxes.formats.csv_boxes.CsvBoxes",
+        "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
+    ),
+    "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
+    "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
+    "yolo": ("boxes.formats.yolo.Yolo", "label_map boxes drawn object_masks kpt_shape encoding"),
+}
+"""The class of each source, and the options of `SourceOptions` that it accepts."""
 
+FORMATS: LazyTable[Any] = LazyTable(
+    "recordsmith.sources", {name: home for name, (home, _) in _SOURCES.items()}
+)
+OPTIONS = {name: frozenset(options.split()) for name, (_, options) in _SOURCES.items()}
 BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "coco": (".json",),
     "csv-boxes": (".csv", ".tsv"),
@@ -108,19 +117,11 @@ class SourceOptions(TypedDict, total=False):
     frame_quality: int
 
 
-@cache
-def options_of(format: str) -> frozenset[str]:
-    """The names of the options that a format accepts."""
-    source = FORMATS[format]
-    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
-    return frozenset(known) & SourceOptions.__annotations__.keys()
-
-
 def formats_with(name: str) -> list[str]:
     """The formats that accept an option; the option `format` has them all."""
-    return [known for known in FORMATS if name == "format" or name in options_of(known)]
+    return [known for known in FORMATS if name == "format" or name in OPTIONS[known]]
 
 
 def accepts(format: str, options: Mapping[str, Any]) -> bool:
     """Whether a format accepts all of some options."""
-    return not options or options.keys() <= options_of(format)
+    return options.keys() <= OPTIONS[format]

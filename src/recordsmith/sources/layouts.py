@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from recordsmith.sources.files.account import Reason
-from recordsmith.sources.formats import FORMATS, accepts, formats_with, options_of
+from recordsmith.sources.formats import FORMATS, OPTIONS, accepts, formats_with
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import OptionError, SourceError, option
@@ -101,44 +101,18 @@ def marked(format: str, what: str, noun: str = "images") -> LayoutCandidate:
     return LayoutCandidate(format, what, Confidence.MARKED, noun=noun)
 
 
-@dataclass(frozen=True)
-class ReadingRequest:
-    """What the caller of `detect` asks for: a format and options."""
-
-    format: str | None
-    options: Mapping[str, Any]
-
-    @property
-    def is_free(self) -> bool:
-        """Whether nothing is chosen."""
-        return self.format is None and not self.options
-
-    @property
-    def names(self) -> set[str]:
-        """The names of the options that are given."""
-        return {*self.options, *(["format"] if self.format is not None else [])}
-
-    def accepts(self, format: str) -> bool:
-        """Whether a format is the one that is asked for and accepts all options."""
-        return self.format in (None, format) and accepts(format, self.options)
-
-    def typed(self, format: str) -> LayoutCandidate:
-        """The reading that the options themselves describe."""
-        return LayoutCandidate(
-            format, f"the format {format}", Confidence.ANNOTATED, self.options, noun="samples"
-        )
-
-
 def choose(
     root: Location,
     candidates: Sequence[LayoutCandidate],
-    request: ReadingRequest,
-    find_datasets: Callable[[Sequence[LayoutCandidate]], Mapping[str, str]] = lambda _: {},
+    format: str | None,
+    options: Mapping[str, Any],
+    find_datasets: Callable[[Sequence[LayoutCandidate]], Mapping[str, str]],
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence that fits what the caller chose.
 
     Args:
         candidates: by confidence, the highest first.
+        format, options: those of the caller.
         find_datasets: finds folders that are datasets of their own, and what each is, next to the
             strongest candidates; they are refused if the caller chose nothing.
 
@@ -147,43 +121,51 @@ def choose(
             only one needs an option; the folder contains several datasets, which `problems` has.
         OptionError: an option does not apply to the format.
     """
-    fitting = [each for each in candidates if request.accepts(each.format)]
-    agreeing = [each for each in fitting if each.agrees(request.options)]
+    fitting = [
+        way for way in candidates if format in (None, way.format) and accepts(way.format, options)
+    ]
+    agreeing = [way for way in fitting if way.agrees(options)]
     if not agreeing:
-        return _typed(root, candidates, fitting, request)
-    if not request.is_free:
-        exact = [each for each in agreeing if dict(each.options) == dict(request.options)]
-        if request.format is not None and exact:
-            return exact[0]
-        if all(each.confidence == Confidence.POSSIBLE for each in agreeing):
-            fewest = min(len(each.options) for each in agreeing)
-            agreeing = [each for each in agreeing if len(each.options) == fewest]
-    if request.is_free and (datasets := find_datasets(strongest(agreeing))):
-        places = join_names(str(root / name) for name in datasets)
-        raise SourceError(
-            f"the folder contains {len(datasets)} datasets",
-            [f"{root / name}: {what}" for name, what in datasets.items()],
-            path=root,
-            remedy=f"Point at one of {places}.",
-            lists_problems=True,
-        )
-    return choose_strongest(root, agreeing, request.names)
+        return _typed(root, candidates, fitting, format, options)
+    if format is None and not options:
+        if datasets := find_datasets(strongest(agreeing)):
+            places = join_names(str(root / name) for name in datasets)
+            raise SourceError(
+                f"the folder contains {len(datasets)} datasets",
+                [f"{root / name}: {what}" for name, what in datasets.items()],
+                path=root,
+                remedy=f"Point at one of {places}.",
+                lists_problems=True,
+            )
+        return choose_strongest(root, agreeing, ())
+    exact = [way for way in agreeing if dict(way.options) == dict(options)]
+    if format is not None and exact:
+        return exact[0]
+    if all(way.confidence == Confidence.POSSIBLE for way in agreeing):
+        fewest = min(len(way.options) for way in agreeing)
+        agreeing = [way for way in agreeing if len(way.options) == fewest]
+    return choose_strongest(root, agreeing, [*options, *(["format"] if format is not None else [])])
 
 
 def _typed(
     root: Location,
     candidates: Sequence[LayoutCandidate],
     fitting: Sequence[LayoutCandidate],
-    request: ReadingRequest,
+    format: str | None,
+    options: Mapping[str, Any],
 ) -> LayoutCandidate:
     """What the options say, if they leave one format; else the error of the first that is wrong."""
-    likely = {each.format for each in fitting if each.confidence > Confidence.POSSIBLE}
-    able = likely or {name for name in FORMATS if request.accepts(name)}
-    if request.format is not None or len(able) == 1:
-        return request.typed(request.format or able.pop())
+    chosen = format
+    if chosen is None:
+        likely = {way.format for way in fitting if way.confidence > Confidence.POSSIBLE}
+        able = likely or {name for name in FORMATS if accepts(name, options)}
+        chosen = able.pop() if len(able) == 1 else None
+    if chosen is not None:
+        what = f"the format {chosen}"
+        return LayoutCandidate(chosen, what, Confidence.ANNOTATED, options, noun="samples")
     first = candidates[0]
-    for name, value in request.options.items():
-        if name not in options_of(first.format):
+    for name, value in options.items():
+        if name not in OPTIONS[first.format]:
             raise not_accepted(name, value, first.format, first.describe())
     return choose_strongest(root, candidates, ())
 

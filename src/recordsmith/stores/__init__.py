@@ -10,7 +10,11 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "cache.folder": "CacheReport inspect_cache",
-        "checks": "busy_error folder_error no_lock_notice",
+        "cache.store": "CachedStore",
+        "checks": (
+            "busy_error check_key check_range check_version folder_error missing_error "
+            "no_lock_notice"
+        ),
         "folders": "EXPORT_NOTE FolderWriter shared_folder write_folder",
         "local.caches": (
             "INDEX_FOLDER PRIVATE_MODE check_private make_private make_private_folder "
@@ -24,8 +28,9 @@ __getattr__, __dir__, __all__ = lazy_names(
         "memory": "MemoryStore",
         "network.store_options": "parse_store_options read_settings",
         "object_reader": "ObjectReader",
-        "object_writer": "ObjectWriter",
+        "object_writer": "ObjectWriter pieces_of",
         "parallel_reads": "Range",
         "store": "FolderEntry ObjectInfo Store WrappedStore",
+        "whole_writer": "WholeWriter",
     },
 )

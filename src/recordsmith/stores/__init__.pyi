@@ -1,7 +1,12 @@
 from recordsmith.stores.cache.folder import CacheReport as CacheReport
 from recordsmith.stores.cache.folder import inspect_cache as inspect_cache
+from recordsmith.stores.cache.store import CachedStore as CachedStore
 from recordsmith.stores.checks import busy_error as busy_error
+from recordsmith.stores.checks import check_key as check_key
+from recordsmith.stores.checks import check_range as check_range
+from recordsmith.stores.checks import check_version as check_version
 from recordsmith.stores.checks import folder_error as folder_error
+from recordsmith.stores.checks import missing_error as missing_error
 from recordsmith.stores.checks import no_lock_notice as no_lock_notice
 from recordsmith.stores.folders import EXPORT_NOTE as EXPORT_NOTE
 from recordsmith.stores.folders import FolderWriter as FolderWriter
@@ -36,8 +41,10 @@ from recordsmith.stores.network.store_options import parse_store_options as pars
 from recordsmith.stores.network.store_options import read_settings as read_settings
 from recordsmith.stores.object_reader import ObjectReader as ObjectReader
 from recordsmith.stores.object_writer import ObjectWriter as ObjectWriter
+from recordsmith.stores.object_writer import pieces_of as pieces_of
 from recordsmith.stores.parallel_reads import Range as Range
 from recordsmith.stores.store import FolderEntry as FolderEntry
 from recordsmith.stores.store import ObjectInfo as ObjectInfo
 from recordsmith.stores.store import Store as Store
 from recordsmith.stores.store import WrappedStore as WrappedStore
+from recordsmith.stores.whole_writer import WholeWriter as WholeWriter

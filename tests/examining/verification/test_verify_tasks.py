@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.support.errors import ForbiddenFileError
 
 from ...places import flip
 from ...raising import raises
@@ -120,7 +121,7 @@ def test_a_shard_without_permission(damaged: Path, monkeypatch: pytest.MonkeyPat
 
     def open_read(shard: Shard) -> Any:
         if shard.location.name.startswith("train-00004"):
-            raise rs.errors.ForbiddenFileError(errno.EACCES, "denied", str(shard.location))
+            raise ForbiddenFileError(errno.EACCES, "denied", str(shard.location))
         return usual(shard)
 
     monkeypatch.setattr(Shard, "open_read", open_read)

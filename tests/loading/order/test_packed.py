@@ -22,6 +22,7 @@ from recordsmith.loading.order.best_fit import best_fit
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents
 from recordsmith.stores import Location
 from recordsmith.stores.local import scratch
+from recordsmith.support.errors import Defect
 
 EOS = -1
 FIRST = 1000  # token t of document d is d * FIRST + t
@@ -290,7 +291,7 @@ def test_damaged_documents(tmp_path: Path, numbered: Any) -> None:
         rest = [row["tokens"].tolist() for at, row in enumerate(before) if at not in bad]
         assert loaded == rest
         assert {(error.record, error.defect) for error in loader.skipped} == {
-            (13, rs.errors.Defect.PAYLOAD_CRC)
+            (13, Defect.PAYLOAD_CRC)
         }
         with raises(rs.CorruptDataError, record=13):
             list(rs.Loader(packed, batch_size=4, threads=0))
@@ -310,7 +311,7 @@ def test_documents_that_are_damaged_before_they_are_counted(
     assert {error.record for error in loader.skipped} == {13, 40}
     assert not {13, 40} & {token // FIRST for row in rows for token in row if token > 0}
     for skip_errors in (0, 1):
-        with raises(rs.CorruptDataError, defect=rs.errors.Defect.PAYLOAD_CRC):
+        with raises(rs.CorruptDataError, defect=Defect.PAYLOAD_CRC):
             list(rs.Loader(packed, batch_size=4, skip_errors=skip_errors))
     numbered.damage(dataset, [number for number in range(60) if number not in (13, 40)])
     with raises(rs.OptionError, option="tokens"):
@@ -332,7 +333,7 @@ def test_documents_that_have_changed(tmp_path: Path) -> None:
     packed = rs.Packed(documents(tmp_path / "one", lengths), "text", length=8)
     lengths[7] = 6
     packed.datasets = (documents(tmp_path / "other", lengths),)
-    with raises(rs.CorruptDataError, record=7, defect=rs.errors.Defect.FEATURE_SHAPE):
+    with raises(rs.CorruptDataError, record=7, defect=Defect.FEATURE_SHAPE):
         rows_of(packed)
 
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith.stores import MemoryStore, Range
-from recordsmith.stores.cache.store import CachedStore
+from recordsmith.stores import CachedStore, MemoryStore, Range
 from recordsmith.stores.local import block_files
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
 from recordsmith.support.errors import FileAccessError, OptionError

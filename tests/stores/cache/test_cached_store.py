@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.stores import Location, MemoryStore, ObjectInfo, Range, Store
-from recordsmith.stores.cache.store import CachedStore
+from recordsmith.stores import CachedStore, Location, MemoryStore, ObjectInfo, Range, Store
 from recordsmith.stores.local.block_files import PAGE_BYTES, BlockFiles
 from recordsmith.support.errors import FileAccessError, OptionError
 

@@ -15,7 +15,6 @@ from recordsmith.sources import (
     Sample,
     SampleReader,
     Severity,
-    ShardReader,
     reference_of,
 )
 from recordsmith.support.errors import RecordsmithError, with_options
@@ -216,6 +215,8 @@ class LintReport(Report):
 
     def _place(self, file: str) -> Place | None:
         """Where the record of an example is, if the source is TFRecord files."""
+        from recordsmith.sources import ShardReader
+
         sample = self._samples.get(file)
         if sample is None or not isinstance(self._reader, ShardReader):
             return None

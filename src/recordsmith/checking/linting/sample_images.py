@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.format.example import decode_payload, keys
 from recordsmith.format.example.feature_values import first_bytes, first_value, values_of
 from recordsmith.image import Box, find_image_header, starts_like_image
-from recordsmith.sources import Content, Sample, TableReader, has_image_name, image_features
+from recordsmith.sources import Content, Sample, has_image_name, image_features
 from recordsmith.stores import Location
 from recordsmith.support.errors import DataError, RecordsmithError
 
@@ -41,6 +41,8 @@ def place_of(reader: object, sample: Sample) -> tuple[str, str]:
     if "fault" in reference:
         path = str(reference["fault"].get("path") or sample.name)
         return path.removeprefix(f"{getattr(reader, 'root', None)}/"), ""
+    from recordsmith.sources import TableReader
+
     row = reader.place_of(sample) if isinstance(reader, TableReader) else ""
     image = reference.get("image") if row else sample.name
     return (image, row) if image else (row, "")

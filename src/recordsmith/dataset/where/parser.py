@@ -284,7 +284,7 @@ class _Parser:
 
     def _error(self, place: int, what: str) -> OptionError:
         """Return an error with an excerpt that marks the place."""
-        begin, end = max(0, place - _EXCERPT_LENGTH), place + _MAX_EXCERPT
+        begin, end = max(0, place - _EXCERPT_LENGTH), place + _EXCERPT_LENGTH
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
         caret = " " * (place - begin + len(before)) + "^"

@@ -58,8 +58,6 @@ _OTHER_NAME = "annotations name another image than their file name does"
 class SharedAnnotationSource(AnnotatedSource):
     """A source of files that each describe many images."""
 
-    option_names = ("annotations", "images", *AnnotatedSource.option_names)
-
     def __init__(
         self,
         root: PlaceLike,

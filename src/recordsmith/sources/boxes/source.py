@@ -64,15 +64,11 @@ class AnnotatedSource(TreeSource):
     """What the sources of annotated images share. Subclasses name their format and find images."""
 
     box_format: ClassVar[BoxFormat]
-    option_names: ClassVar[tuple[str, ...]] = ("label_map", "boxes", "drawn", "object_masks")
 
     def __init_subclass__(cls, box_format: BoxFormat | None = None) -> None:
         super().__init_subclass__()
         if box_format is not None:
             cls.box_format = box_format
-            if not box_format.has_outlines:
-                names = (name for name in cls.option_names if name != "object_masks")
-                cls.option_names = tuple(names)
 
     def __init__(
         self,

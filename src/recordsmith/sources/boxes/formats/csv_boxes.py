@@ -335,8 +335,6 @@ class CsvBoxes(
         rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
 
-    option_names = (*SharedAnnotationSource.option_names, *_COLUMN_OPTIONS)
-
     def __init__(
         self,
         root: PlaceLike,

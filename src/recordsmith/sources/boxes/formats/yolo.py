@@ -159,8 +159,6 @@ class Yolo(
         rs.pack(rs.Yolo("coco128/data.yaml"), "packed")
     """
 
-    option_names = (*AnnotatedSource.option_names, "kpt_shape", "encoding")
-
     def __init__(
         self,
         root: PlaceLike,
