@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError
+from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError, needs_extra
 
-try:
+with needs_extra("duckdb", "duckdb", "pyarrow"):
     import duckdb
     import pyarrow as pa
     from pyarrow import dataset as arrow_dataset
-except ImportError as _error:
-    raise MissingExtraError("duckdb", _error.name or "duckdb") from None
 
 # Versions before 2.0 replace `x > 1` by a filter that is false for NaN, for which it is true.
 if int(duckdb.__version__.partition(".")[0]) < 2:

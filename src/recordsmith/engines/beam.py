@@ -17,16 +17,14 @@ from functools import partial
 from typing import Any
 
 from recordsmith.stores import Location, ScratchFile, ScratchFolder, as_folder, is_url
-from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.errors import OptionError, needs_extra
 from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error, result_error
 from recordsmith.support.work import WorkerPool
 
-try:
+with needs_extra("beam", "apache_beam"):
     import apache_beam as beam
     from apache_beam.internal import pickler
     from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
-except ImportError as _error:
-    raise MissingExtraError("beam", _error.name or "apache_beam") from None
 
 _MAX_ATTEMPTS = 4
 _LOCAL = "FnApiRunner"
@@ -170,12 +168,12 @@ def _check_options(options: list[str]) -> None:
 class _SignedFiles:
     """Pickles in a folder; those without the signature of the job are not unpickled."""
 
-    def __init__(self, folder: Location, key: bytes) -> None:
-        self.folder = folder
+    def __init__(self, folder: Location | str, key: bytes) -> None:
+        self.folder = as_folder(folder)
         self._key = key
 
     def __reduce__(self) -> Any:  # a worker opens the folder with its own credentials
-        return _open_files, (str(self.folder), self._key)
+        return _SignedFiles, (str(self.folder), self._key)
 
     def place(self, kind: str, number: int) -> Location:
         return self.folder / kind / f"{number}.task"
@@ -215,10 +213,6 @@ class _SignedFiles:
 
     def _signature(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, hashlib.sha256)
-
-
-def _open_files(folder: str, key: bytes) -> _SignedFiles:
-    return _SignedFiles(as_folder(folder), key)
 
 
 def _start_pipeline(

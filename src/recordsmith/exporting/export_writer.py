@@ -27,10 +27,9 @@ _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 class ChangedName(NamedTuple):
     """A name that was changed to a valid file name.
 
-    Attributes:
-        position: of the record; None for the name of a class or split.
-        name: the original name.
-        file: the new name, relative to the folder of the export.
+    position: of the record; None for the name of a class or split.
+    name: the original name.
+    file: the new name, relative to the folder of the export.
     """
 
     position: int | None

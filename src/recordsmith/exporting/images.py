@@ -47,10 +47,9 @@ _BY_SIZE = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64"}  # by bytes per
 class ExportedImage(NamedTuple):
     """The bytes of an image file.
 
-    Attributes:
-        data: the file.
-        format: from the header, or else from the record; None if unknown.
-        height, width: in pixels, as stored; 0 if unknown.
+    data: the file.
+    format: from the header, or else from the record; None if unknown.
+    height, width: in pixels, as stored; 0 if unknown.
     """
 
     data: bytes

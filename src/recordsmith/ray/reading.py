@@ -116,15 +116,12 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
         self._shards = parts_of(dataset, _WHOLE_BYTES)
 
     def get_name(self) -> str:
-        """Return the name of the read tasks."""
         return "Recordsmith"
 
     def supports_projection_pushdown(self) -> bool:
-        """Return whether only the columns that are needed are read."""
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Return whether filters are applied while reading."""
         return True
 
     def apply_predicate(self, predicate_expr: Expr) -> RecordsmithDatasource:

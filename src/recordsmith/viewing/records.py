@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import lru_cache
 from typing import TypeAlias
@@ -242,13 +242,11 @@ class ViewedRecords:
         first: list[bytes] = []
         size = 0
         with suppress(DataError, FileAccessError):
-            for block in self.shards[0].blocks():
-                for record in block.records():
-                    first.append(record)
-                    size += len(record)
-                    if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
-                        break
-                if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
+            records = (record for block in self.shards[0].blocks() for record in block.records())
+            for record in itertools.islice(records, _FIRST_COUNT):
+                first.append(record)
+                size += len(record)
+                if size > _FIRST_BYTES:
                     break
         self._first = first
         if not first:  # damaged, or empty: the count is all that is known
@@ -262,12 +260,13 @@ class ViewedRecords:
             self.wait_counted(len(self._starts))
         if not len(self) and self.defects and not self._is_selection:
             raise self.defects[0]
-        builder = SchemaSurvey()
-        for chunk in self.chunks(range(min(_SURVEYED, len(self)))):
-            with self.memory(chunk):
-                for payload in self.read(chunk):
-                    _add(builder, payload)
-        return builder.finish()
+
+        def payloads() -> Iterator[Payload]:
+            for chunk in self.chunks(range(min(_SURVEYED, len(self)))):
+                with self.memory(chunk):
+                    yield from self.read(chunk)
+
+        return survey(payloads())
 
     # -- at any position -----------------------------------------------------------------------
 
@@ -506,17 +505,13 @@ def _runs(shard: Shard, count: int) -> Iterator[tuple[int, int, int]]:
     yield start, count, 0
 
 
-def survey(records: Sequence[bytes]) -> Schema:
-    """Return the schema of some records, without those that cannot be parsed."""
+def survey(payloads: Iterable[Payload]) -> Schema:
+    """Return the schema of some records, without those that cannot be read or parsed."""
     builder = SchemaSurvey()
-    for record in records:
-        _add(builder, record)
+    for payload in payloads:
+        if isinstance(payload, bytes):
+            with suppress(DataError):
+                start, length = np.zeros(1, np.int64), np.array([len(payload)])
+                SchemaSurvey().update(payload, start, length)  # raises before damage is counted
+                builder.update(payload, start, length)
     return builder.finish()
-
-
-def _add(builder: SchemaSurvey, record: Payload) -> None:
-    if isinstance(record, bytes):
-        with suppress(DataError):
-            start, length = np.zeros(1, np.int64), np.array([len(record)])
-            SchemaSurvey().update(record, start, length)  # raises before damage is counted
-            builder.update(record, start, length)

@@ -27,6 +27,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.boxes import (
     BoxFolder,
+    BoxSample,
     Object,
     is_same,
     pixel_extent,
@@ -75,14 +76,8 @@ class CocoFiles(BoxFolder):
         self._categories = _packed_categories(dataset)
         out.reserve(("annotations", "masks"))
 
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
+    def write(self, sample: BoxSample) -> None:
+        example, split, image, mask, objects = sample
         out = self._out
         if not image.height:
             raise SourceError("the size of the image is unknown")

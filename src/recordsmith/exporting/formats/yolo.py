@@ -18,10 +18,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from recordsmith.dataset import Dataset, standard_name
-from recordsmith.exporting.boxes import BoxFolder, Object, centre_and_extent, decimal, is_same
+from recordsmith.exporting.boxes import (
+    BoxFolder,
+    BoxSample,
+    Object,
+    centre_and_extent,
+    decimal,
+    is_same,
+)
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import ExportedImage
-from recordsmith.format.example import Features
 from recordsmith.format.example.keys import OBJECT_LABEL, SOURCE_ID
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -38,14 +43,8 @@ class YoloFiles(BoxFolder):
             labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
+    def write(self, sample: BoxSample) -> None:
+        example, split, image, mask, objects = sample
         out = self._out
         lines = self._lines(objects or ())
         part = out.split_name(split)

@@ -235,7 +235,8 @@ class Schema:
         feature_count = 0
         for part in parts:
             if part.record_count:
-                waiting.append(_unpacked(part))
+                unpacked = {name: dict(section.items()) for name, section in part.sections.items()}
+                waiting.append(replace(part, sections=unpacked))
                 feature_count += sum(map(len, part.sections.values()))
             if feature_count > _MERGED_AT_ONCE:
                 waiting = [
@@ -251,7 +252,12 @@ class Schema:
         payload: DatasetPayload = found.pop() if len(found) == 1 else "mixed" if parts else "none"
         if found == {"Example", "SequenceExample"} and _are_contexts(parts):
             payload = "SequenceExample"
-            parts = [_with_features_as_context(part) for part in parts]
+            parts = [
+                replace(part, payload=payload, sections={"context": part.features})
+                if part.payload == "Example"
+                else part
+                for part in parts
+            ]
         record_count = sum(part.record_count for part in parts)
         names = {"features": None} if payload == "mixed" else _SECTIONS.get(payload, {})
         merged = cls(
@@ -295,11 +301,6 @@ class Schema:
             raise OptionError(f"{need}: {self.omission}")
 
 
-def _unpacked(schema: Schema) -> Schema:
-    sections = {name: dict(section.items()) for name, section in schema.sections.items()}
-    return replace(schema, sections=sections)
-
-
 def _limited(schema: Schema) -> Schema:
     """Return a schema with only the first features by name if it has too many."""
     if schema.is_complete and all(
@@ -329,14 +330,6 @@ def _stored(key: str) -> bytes:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return key.encode("utf-8", "surrogatepass")
-
-
-def _with_features_as_context(part: Schema) -> Schema:
-    if part.payload != "Example":
-        return part
-    return Schema(
-        "SequenceExample", part.record_count, {"context": part.features}, part.is_complete
-    )
 
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
@@ -481,7 +474,10 @@ class SchemaSurvey:
             return SchemaCounts(
                 [*self._payloads],
                 self._record_count,
-                {place: _counts(survey) for place, survey in self._surveys.items()},
+                {
+                    section: {key: tuple(counted) for key, *counted in survey.finish()}
+                    for section, survey in self._surveys.items()
+                },
                 all(survey.settle() for survey in self._surveys.values()),
             )
 
@@ -567,10 +563,6 @@ class SchemaCounts(msgspec.Struct):
             for payload, section, counts in document["sections"]
         }
         return cls(**{**document, "sections": sections})
-
-
-def _counts(survey: FeatureSurvey) -> _Counts:
-    return {key: tuple(counted) for key, *counted in survey.finish()}
 
 
 def _kinds(counted: tuple[Any, ...]) -> set[str]:

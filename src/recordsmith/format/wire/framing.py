@@ -228,18 +228,17 @@ def _is_converted(frame: memoryview, length: int) -> bool:
 
 
 def describe_defect(
-    frames: Frames, buffer: BytesLike, *, record: int, offset: int, size: int | None = None
+    frames: Frames, buffer: BytesLike, *, record: int, offset: int
 ) -> CorruptDataError:
     """Return the error for the defect that ended `frames`."""
     assert frames.defect is not None
     header = bytes(buffer[frames.stop : frames.stop + HEADER_BYTES])
     left = len(buffer) - frames.stop
     length = int.from_bytes(header[:8], "little")
-    whole = "" if size is None else f" of a file of {size} bytes"
     problem, found, expected, remedy = "", "", "", _CUT
     if frames.defect is Defect.TRUNCATED_HEADER:
         problem = "the file ends in the header of a record"
-        found, expected = f"{left} bytes{whole}", f"{HEADER_BYTES}"
+        found, expected = f"{left} bytes", f"{HEADER_BYTES}"
     elif frames.defect is Defect.LENGTH_CRC:
         problem = f"the length {length} does not match its checksum"
         found, expected = header[8:].hex(), stored_crc(crc32c(header[:8])).hex()
@@ -254,7 +253,7 @@ def describe_defect(
             )
     elif frames.defect is Defect.TRUNCATED_PAYLOAD:
         problem = "the file ends in the middle of a record"
-        found, expected = f"{left} bytes{whole}", f"{length + FRAME_BYTES}"
+        found, expected = f"{left} bytes", f"{length + FRAME_BYTES}"
     else:
         stored_at = frames.stop + HEADER_BYTES + length
         payload = as_view(buffer)[frames.stop + HEADER_BYTES : stored_at]

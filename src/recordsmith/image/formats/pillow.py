@@ -36,8 +36,8 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
 
     file.seek(0)
     known = find_format(file.read(SIGNATURE_BYTES))
-    if known.pillow:
-        return Image.open(file, formats=(known.pillow,))
+    if known.name:
+        return Image.open(file, formats=(known.name.upper(),))
     try:
         return Image.open(file, formats=_USUAL)
     except PIL.UnidentifiedImageError:

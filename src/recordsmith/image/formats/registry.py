@@ -18,18 +18,16 @@ from recordsmith.jpeg import bytes_per_pixel, has_end
 class ImageFormat:
     """A format of image files. The defaults leave everything to Pillow.
 
-    Attributes:
-        name: as TensorFlow names it, or Pillow in lower case.
-        title: in messages.
-        suffixes: of file names; the first is the usual one.
-        signature: the first bytes of its files, as a regular expression.
-        short_signature: other first bytes, too short to distinguish an image from other data.
-        pillow: Pillow's name, if it opens the format and there is a signature.
-        read_header: reads the header without Pillow; None if unreadable.
-        has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
-        orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
-        peak: bytes per pixel at the peak of decoding: a number, or called as
-            `peak(data, channels, divisor)`.
+    name: as TensorFlow names it: that of Pillow in lower case.
+    title: in messages.
+    suffixes: of file names; the first is the usual one.
+    signature: the first bytes of its files, as a regular expression.
+    short_signature: other first bytes, too short to distinguish an image from other data.
+    read_header: reads the header without Pillow; None if unreadable.
+    has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
+    orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
+    peak: bytes per pixel at the peak of decoding: a number, or called as `peak(data, channels,
+        divisor)`.
     """
 
     name: str
@@ -37,7 +35,6 @@ class ImageFormat:
     suffixes: tuple[str, ...] = ()
     signature: bytes = b""
     short_signature: bytes = b""
-    pillow: str = ""
     read_header: Callable[[bytes | memoryview], ImageHeader | None] = lambda _: None
     has_end: Callable[[bytes], bool] | None = None
     orientation: Callable[[bytes], int] | None = None
@@ -50,7 +47,6 @@ _FORMATS = (
         title="JPEG",
         suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
         signature=rb"\xff\xd8\xff",
-        pillow="JPEG",
         read_header=read_jpeg_header,
         has_end=has_end,
         orientation=orientation.in_jpeg,
@@ -61,7 +57,6 @@ _FORMATS = (
         title="PNG",
         suffixes=(".png", ".apng"),
         signature=rb"\x89PNG\r\n\x1a\n",
-        pillow="PNG",
         read_header=png.read_header,
         has_end=png.has_end,
         orientation=orientation.in_png,
@@ -72,7 +67,6 @@ _FORMATS = (
         title="GIF",
         suffixes=(".gif",),
         signature=b"GIF8[79]a",
-        pillow="GIF",
         orientation=orientation.upright,
         peak=5,
     ),
@@ -81,7 +75,6 @@ _FORMATS = (
         title="WebP",
         suffixes=(".webp",),
         signature=b"RIFF.{4}WEBP",
-        pillow="WEBP",
         read_header=webp.read_header,
         has_end=webp.has_end,
         orientation=orientation.in_webp,
@@ -93,7 +86,6 @@ _FORMATS = (
         suffixes=(".bmp", ".dib"),
         signature=rb"BM.{4}\0{4}",
         short_signature=b"BM",
-        pillow="BMP",
         orientation=orientation.upright,
     ),
     ImageFormat(
@@ -101,7 +93,6 @@ _FORMATS = (
         title="TIFF",
         suffixes=(".tif", ".tiff"),
         signature=rb"II\*\0|MM\0\*",
-        pillow="TIFF",
         orientation=orientation.upright,  # decoders apply it
     ),
     ImageFormat(
@@ -109,7 +100,6 @@ _FORMATS = (
         title="AVIF",
         suffixes=(".avif",),
         signature=b".{4}ftypavi[fs]",
-        pillow="AVIF",
         peak=12,
     ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),

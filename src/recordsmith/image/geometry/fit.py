@@ -23,13 +23,12 @@ _CROP_TRIES = 10
 class Placement(NamedTuple):
     """Where an image lies in its frame.
 
-    Attributes:
-        top, left, height, width: the cropped part of the image, in its pixels.
-        to_height, to_width: the size that this part is resized to.
-        at_top, at_left: its position in the frame.
-        frame_height, frame_width: the size of the frame.
-        is_mirrored: whether the whole frame is then flipped horizontally.
-        is_upside_down: whether the whole frame is then flipped vertically.
+    top, left, height, width: the cropped part of the image, in its pixels.
+    to_height, to_width: the size that this part is resized to.
+    at_top, at_left: its position in the frame.
+    frame_height, frame_width: the size of the frame.
+    is_mirrored: whether the whole frame is then flipped horizontally.
+    is_upside_down: whether the whole frame is then flipped vertically.
     """
 
     top: int
@@ -50,19 +49,18 @@ class Placement(NamedTuple):
 class Fit:
     """How images are brought to the requested size.
 
-    Attributes:
-        kind: `resize` stretches the whole image. `crop-or-pad` crops or pads evenly on both sides
-            without scaling, like TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
-            aspect ratio and crops the excess. `contain` keeps the aspect ratio and pads, like
-            TensorFlow's resize_with_pad. `random-crop` crops a random part and stretches it. `pad`
-            has no size: the frame is as large as the largest image of a batch.
-        size: height and width of the frame; None for `pad`.
-        shorter_side: for `center-crop` and `pad`, the length to scale the shorter side to first.
-        longer_side: for `pad`, the length to scale the longer side to. If both sides are given, the
-            smaller result is used.
-        crop_area: for `random-crop`, the minimum and maximum share of the image's area.
-        crop_ratio: for `random-crop`, the minimum and maximum ratio of width to height.
-        flip: the direction to flip in, with a probability of 0.5.
+    kind: `resize` stretches the whole image. `crop-or-pad` crops or pads evenly on both sides
+        without scaling, like TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the aspect
+        ratio and crops the excess. `contain` keeps the aspect ratio and pads, like TensorFlow's
+        resize_with_pad. `random-crop` crops a random part and stretches it. `pad` has no size: the
+        frame is as large as the largest image of a batch.
+    size: height and width of the frame; None for `pad`.
+    shorter_side: for `center-crop` and `pad`, the length to scale the shorter side to first.
+    longer_side: for `pad`, the length to scale the longer side to. If both sides are given, the
+        smaller result is used.
+    crop_area: for `random-crop`, the minimum and maximum share of the image's area.
+    crop_ratio: for `random-crop`, the minimum and maximum ratio of width to height.
+    flip: the direction to flip in, with a probability of 0.5.
     """
 
     kind: FitKind

@@ -52,13 +52,12 @@ _PILLOW_KINDS: dict[str, MaskKind] = {
 class MaskInfo(NamedTuple):
     """The header of a mask.
 
-    Attributes:
-        format: as `probe_image` names it.
-        height, width: in pixels, as stored.
-        kind: `grey` and `palette` store class numbers; `colour` and `float` do not.
-        bits: per value: 1, 2, 4, 8, 16 or 32.
-        has_alpha: whether the mask also has an alpha channel.
-        is_lossy: whether compression may have changed the values, as in JPEG.
+    format: as `probe_image` names it.
+    height, width: in pixels, as stored.
+    kind: `grey` and `palette` store class numbers; `colour` and `float` do not.
+    bits: per value: 1, 2, 4, 8, 16 or 32.
+    has_alpha: whether the mask also has an alpha channel.
+    is_lossy: whether compression may have changed the values, as in JPEG.
     """
 
     format: str
@@ -177,11 +176,10 @@ def _grey_scale(encoded: bytes) -> int:
 class StoredMask(NamedTuple):
     """A mask as it is stored.
 
-    Attributes:
-        data: the file, or raw values.
-        format: png, or raw: rows of values; None if the bytes were kept.
-        dtype: uint8 or uint16.
-        is_changed: whether the bytes differ from the original.
+    data: the file, or raw values.
+    format: png, or raw: rows of values; None if the bytes were kept.
+    dtype: uint8 or uint16.
+    is_changed: whether the bytes differ from the original.
     """
 
     data: bytes

@@ -78,14 +78,13 @@ NOT_REWRITTEN = "image files were kept, because they cannot be rewritten lossles
 class StoredImage(NamedTuple):
     """An image as it is stored.
 
-    Attributes:
-        data: the file, or raw pixels.
-        format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
-        height, width: of the pixels in `data`.
-        depth: channels of raw pixels; otherwise None.
-        dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
-        orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
-        changes: a sentence for each change; empty if the bytes were kept.
+    data: the file, or raw pixels.
+    format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
+    height, width: of the pixels in `data`.
+    depth: channels of raw pixels; otherwise None.
+    dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
+    orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
+    changes: a sentence for each change; empty if the bytes were kept.
     """
 
     data: bytes
