@@ -203,14 +203,14 @@ def damaged(buffer: bytes, at: int) -> bytes:
         (
             encode_record(b"abc")[:7],
             Defect.TRUNCATED_HEADER,
-            "7 bytes of a file of 12345 bytes",
+            "7 bytes",
             "12",
             "header",
         ),
         (
             encode_record(b"abc")[:17],
             Defect.TRUNCATED_PAYLOAD,
-            "17 bytes of a file of 12345 bytes",
+            "17 bytes",
             "19",
             "record",
         ),
