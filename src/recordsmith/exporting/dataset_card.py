@@ -133,8 +133,9 @@ def card(
     dataset = dataset_of(paths_or_dataset)
     summary = inspect(dataset)
     terms = stated_terms(dataset)
+    path = PurePath(summary.shards[0].path if summary.shards else "dataset")
     names = {
-        "name": name or _name_of(summary),
+        "name": name or path.parent.name or path.stem,
         "description": description or _sentence(summary),
         "license": license or terms.get("license"),
         "citeAs": citation or terms.get("citation"),
@@ -165,11 +166,6 @@ def steps_of(dataset: Dataset) -> list[Mapping[str, Any]]:
     source = manifest.provenance.get("source")
     steps = source.get("provenance", []) if isinstance(source, Mapping) else []
     return [step for step in (*steps, manifest.provenance) if isinstance(step, Mapping)]
-
-
-def _name_of(summary: Inspection) -> str:
-    path = PurePath(summary.shards[0].path) if summary.shards else PurePath("dataset")
-    return path.parent.name or path.stem
 
 
 def _sentence(summary: Inspection) -> str:
@@ -294,7 +290,6 @@ def _hub_type(feature: FeatureSchema, class_names: Any) -> dict[str, Any]:
 
 
 def _size_category(count: int) -> str:
-    """Return the range of the Hub in which a number of records is."""
     for limit, low, high in zip(_HUB_SIZES, ("", *_SIZE_NAMES), _SIZE_NAMES, strict=False):
         if count < limit:
             return f"{low}<n<{high}" if low else f"n<{high}"

@@ -118,9 +118,6 @@ def reader_code(
     return _PROGRAMS[reader](description)
 
 
-# -- what is read --------------------------------------------------------------------------------
-
-
 class _Field(NamedTuple):
     """A feature to read.
 
@@ -139,10 +136,6 @@ class _Field(NamedTuple):
     may_lack: bool
     note: str
     formats: set[str]
-
-    @property
-    def is_single_image(self) -> bool:
-        return self.content == "image" and self.shape == () and not self.may_lack
 
 
 class _Description(NamedTuple):
@@ -228,9 +221,6 @@ def _field(
     return _Field(key, feature.kind, content, shape, missing_count > 0, note, formats)
 
 
-# -- programs ------------------------------------------------------------------------------------
-
-
 def _tensorflow(description: _Description) -> str:
     """Images that each record has are decoded, masks stay bytes."""
     fields = [field for field in description.fields if _is_utf8(field.key)]
@@ -243,7 +233,8 @@ def _tensorflow(description: _Description) -> str:
         f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
         "expand_animations=False\n    )\n"
         for field in fields
-        if field.is_single_image and field.formats <= _DECODED_BY_TENSORFLOW
+        if field.content == "image" and field.shape == () and not field.may_lack
+        if field.formats <= _DECODED_BY_TENSORFLOW
         for value in (f"example[{literal(field.key)}]",)
     )
     compression = description.compression
@@ -349,9 +340,6 @@ def _file_lines(description: _Description) -> dict[str, str]:
 _PROGRAMS = {"tf": _tensorflow, "dali": _dali}
 
 
-# -- source text ---------------------------------------------------------------------------------
-
-
 def literal(value: str) -> str:
     """The `repr` of a text, in double quotes if it contains none."""
     text = repr(value)
@@ -367,7 +355,6 @@ def comment(*parts: str) -> str:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether a text can be encoded as UTF-8, without surrogates."""
     return re.search("[\ud800-\udfff]", text) is None
 
 

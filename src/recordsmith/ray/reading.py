@@ -138,8 +138,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
                     value=name,
                     expected=f"one of {', '.join(self.read_schema.names)}",
                 )
-        found: RecordsmithDatasource = super().apply_predicate(predicate_expr)
-        return found
+        return super().apply_predicate(predicate_expr)  # type: ignore[no-any-return]
 
     def task_count(self) -> int:
         """Return a good number of tasks: of 32 MiB each, and four for each processor."""

@@ -24,7 +24,7 @@ from recordsmith.spark.types import batch_schema, in_stored_unit
 
 
 @dataclass
-class DatasetPart(InputPartition):
+class DatasetPartition(InputPartition):
     """The records of one shard, or some records in a row of a large one."""
 
     dataset: Dataset
@@ -45,14 +45,13 @@ class RecordsmithReader(DataSourceReader):
 
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions in the order of the records."""
         without_columns = Schema("Example", 0)  # the reader has them
         view = replace(self._options.open().view, outer_schema=without_columns)
-        return [*map(DatasetPart, parts_of(Dataset(view), self._options.partition_bytes))]
+        return [*map(DatasetPartition, parts_of(Dataset(view), self._options.partition_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the records of a partition as pyarrow.RecordBatches."""
-        if not isinstance(partition, DatasetPart):  # of Spark, for a dataset without shards
+        if not isinstance(partition, DatasetPartition):  # of Spark, for a dataset without shards
             return
         pa = import_pyarrow()
         wanted = batch_schema(self._schema)

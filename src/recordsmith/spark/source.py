@@ -8,9 +8,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from recordsmith.dataset import arrow_schema, columns_of
-from recordsmith.format.example import Schema
+from recordsmith.format.example import FeatureSchema, Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
-from recordsmith.spark.types import check_types, declared_schema, spark_schema
+from recordsmith.spark.types import check_types, spark_schema
 from recordsmith.support.errors import OptionError
 
 
@@ -104,7 +104,8 @@ def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
                 value=name,
                 remedy="State a type of that kind, or no schema.",
             )
-    if is_declared:
-        return declared_schema(kinds)
+    if is_declared:  # the shapes are unknown
+        declared = {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}
+        return Schema("Example", 0, {"features": declared})
     arrow_schema(stored, wanted.names)  # checks the names
     return stored

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from recordsmith.dataset import feature_kinds, import_pyarrow
-from recordsmith.format.example import FeatureSchema, Kind, Schema
+from recordsmith.format.example import Kind
 from recordsmith.support.errors import OptionError, Problems
 
 _MAX_DIGITS = 38  # of decimals of Spark
@@ -97,12 +96,3 @@ def _flat(arrow_type: Any) -> Any:
     is_list = import_pyarrow().types.is_list
     is_nested = is_list(arrow_type) and is_list(arrow_type.value_type)
     return arrow_type.value_type if is_nested else arrow_type
-
-
-def declared_schema(kinds: Mapping[str, Kind]) -> Schema:
-    """Return the schema of Examples with features of these kinds, whose shapes are unknown."""
-    return Schema(
-        "Example",
-        0,
-        {"features": {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}},
-    )

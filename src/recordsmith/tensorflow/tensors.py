@@ -143,7 +143,6 @@ class EntryParts:
         self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
-        """Return the arrays of an entry."""
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
         is_ragged = len(parts) == 2
         shape = (len(parts[1]) - 1, None) if is_ragged else parts[0].shape

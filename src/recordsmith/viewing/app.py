@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from recordsmith.dataset import key_text
+from recordsmith.dataset import Dataset, Paths, key_text
 from recordsmith.format.example import keys
 from recordsmith.image import COLOUR_COUNT, label_colour
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
@@ -68,11 +68,14 @@ class ViewerApp:
     """The application: routes, and the state behind them."""
 
     def __init__(
-        self, records: ViewedRecords, start: InitialView, make_reports: Callable[[], ReportJobs]
+        self,
+        records: ViewedRecords,
+        start: InitialView,
+        source: tuple[Paths | Dataset, str | None],
     ) -> None:
-        """`make_reports` is called at the first report: reports load much."""
+        """`source`: what was opened, and the split, for reports."""
         self.records = records
-        self._make_reports = make_reports
+        self._source = source
         self._start = start
         self._views: LruCache[ViewKey, Selected] = LruCache(_MAX_VIEWS, drop=Selected.stop)
         self._tiles = TileMaker(records)
@@ -256,7 +259,10 @@ class ViewerApp:
 
     @cached_property
     def _reports(self) -> ReportJobs:
-        return self._make_reports()
+        from recordsmith.viewing.reports import ReportJobs  # loads the checks
+
+        title = ", ".join(map(str, self.records.view.origin.places[:3]))
+        return ReportJobs(self.records, *self._source, title)
 
     async def _report_state(self, request: Request) -> Response:
         kind = request.path_params["kind"]

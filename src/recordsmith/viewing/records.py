@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -414,8 +414,7 @@ class ViewedRecords:
                 continue
             rows = np.flatnonzero(np.isin(positions, self._only))
             if isinstance(block, RecordBlock):
-                starts, lengths = block.starts[rows], block.lengths[rows]
-                yield positions[rows], replace(block, starts=starts, lengths=lengths)
+                yield positions[rows], rows_of(block, rows)
             else:
                 yield positions[rows], {key: column[rows] for key, column in block.items()}
             del block
@@ -503,6 +502,11 @@ def _runs(shard: Shard, count: int) -> Iterator[tuple[int, int, int]]:
                 yield large, large + 1, int(sizes[large])
                 start = large + 1
     yield start, count, 0
+
+
+def rows_of(block: RecordBlock, rows: Any) -> RecordBlock:
+    """Return some records of a block."""
+    return replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
 
 
 def survey(payloads: Iterable[Payload]) -> Schema:

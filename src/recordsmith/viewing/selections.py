@@ -20,8 +20,6 @@ _TEXT = "S48"  # bytes that decide the order of texts
 
 
 class Selected(Scan):
-    """The records of a view."""
-
     def __init__(self, records: ViewedRecords, key: ViewKey) -> None:
         super().__init__(records, key)
         self._positions: Any = np.empty(0, np.int64)

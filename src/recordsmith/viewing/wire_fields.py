@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from recordsmith.dataset import begin_of
@@ -25,21 +27,17 @@ def wire_fields(payload: bytes) -> list[dict[str, Any]]:
 
 def describe_fields(payload: bytes, most: int) -> list[str]:
     """Describe the first fields of a message, one line each."""
-    lines: list[str] = []
-    _describe(wire_fields(payload), "", most, lines)
-    return lines
+    return list(islice(_lines(wire_fields(payload)), most))
 
 
-def _describe(fields: list[dict[str, Any]], prefix: str, most: int, lines: list[str]) -> None:
+def _lines(fields: list[dict[str, Any]], prefix: str = "") -> Iterator[str]:
     for field in fields:
-        if len(lines) >= most:
-            return
         name = f"{prefix}{field['number']}"
         if "fields" in field:
-            _describe(field["fields"], f"{name}.", most, lines)
+            yield from _lines(field["fields"], f"{name}.")
         else:
             shown = next(field[key] for key in ("value", "text", "begins") if key in field)
-            lines.append(f"{name}: {shown}")
+            yield f"{name}: {shown}"
 
 
 def _parse(data: memoryview, depth: int, left: list[int]) -> list[dict[str, Any]] | None:

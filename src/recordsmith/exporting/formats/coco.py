@@ -108,7 +108,8 @@ class CocoFiles(BoxFolder):
             "width": image.width,
             "height": image.height,
         }
-        _append(part.file, bool(part.ids), document)
+        comma = b"," if part.ids else b""
+        part.file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())
         part.ids.add(image_id)
         object_ids = all_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
         if len(object_ids) != len(annotations):
@@ -218,12 +219,6 @@ def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
 
 
 def _source_id(example: Features) -> int | None:
-    """Return the source id of a record if it is an integer."""
     text = first_text(example, SOURCE_ID) or ""
     number = int(text) if _INTEGER.fullmatch(text) else 2**63
     return number if -(2**63) <= number < 2**63 else None
-
-
-def _append(file: IO[bytes], has_earlier: bool, document: dict[str, Any]) -> None:
-    comma = b"," if has_earlier else b""
-    file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())

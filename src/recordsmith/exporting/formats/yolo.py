@@ -93,7 +93,8 @@ class YoloFiles(BoxFolder):
                 _quoted(f"images/{self._out.split_name(split)}")
             )
         return [
-            f"{_key(key)}: {paths[0] if len(paths) == 1 else '[' + ', '.join(paths) + ']'}\n"
+            f"{key if _PLAIN.fullmatch(key) else _quoted(key)}: "
+            f"{paths[0] if len(paths) == 1 else '[' + ', '.join(paths) + ']'}\n"
             for key, paths in folders.items()
         ]
 
@@ -119,10 +120,6 @@ def _find_labels(dataset: Dataset) -> set[int]:
         column = batch[OBJECT_LABEL]
         labels.update(np.unique(getattr(column, "values", column)).tolist())  # type: ignore[arg-type]
     return labels
-
-
-def _key(split: str) -> str:
-    return split if _PLAIN.fullmatch(split) else _quoted(split)
 
 
 def _quoted(text: str) -> str:

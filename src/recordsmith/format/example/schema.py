@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.format.example.kernel.payloads import submessages
 from recordsmith.format.example.kernel.survey import FeatureSurvey
@@ -422,29 +421,18 @@ class SchemaSurvey:
         with self._lock:
             # nearly all payloads are Examples: detect the type and count in one pass
             self._examples.update_examples(buffer, starts, lengths, kinds)
-            self._count(kinds, buffer, starts, lengths)
-
-    def _count(
-        self,
-        kinds: npt.NDArray[np.uint8],
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-    ) -> None:
-        there = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
-        empty = np.bincount(kinds[lengths == 0], minlength=len(PAYLOAD_KINDS))
-        for number, payload in enumerate(PAYLOAD_KINDS):
-            self._payloads[number] += int(there[number] - empty[number])
-            if payload not in _SECTIONS or not there[number]:
-                continue
-            if payload == "Example":
-                self._surveys["Example", "features"] = self._examples
-            elif there[number] == len(kinds):
-                self._update_sections(payload, buffer, starts, lengths)
-            else:
-                chosen = kinds == number
-                self._update_sections(payload, buffer, starts[chosen], lengths[chosen])
-        self._record_count += len(starts)
+            counts = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
+            empty = np.bincount(kinds[lengths == 0], minlength=len(PAYLOAD_KINDS))
+            for number, payload in enumerate(PAYLOAD_KINDS):
+                self._payloads[number] += int(counts[number] - empty[number])
+                if payload not in _SECTIONS or not counts[number]:
+                    continue
+                if payload == "Example":
+                    self._surveys["Example", "features"] = self._examples
+                else:
+                    is_kind = kinds == number
+                    self._update_sections(payload, buffer, starts[is_kind], lengths[is_kind])
+            self._record_count += len(starts)
 
     def _update_sections(
         self, payload: str, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -469,7 +457,6 @@ class SchemaSurvey:
         return self.counts().schema()
 
     def counts(self) -> SchemaCounts:
-        """Return what was counted so far."""
         with self._lock:
             return SchemaCounts(
                 [*self._payloads],
@@ -499,7 +486,6 @@ class SchemaCounts(msgspec.Struct):
     is_complete: bool
 
     def merge(self, other: SchemaCounts) -> None:
-        """Add what another survey counted."""
         self.payloads = [a + b for a, b in zip(self.payloads, other.payloads, strict=True)]
         self.record_count += other.record_count
         self.is_complete &= other.is_complete
@@ -509,7 +495,6 @@ class SchemaCounts(msgspec.Struct):
             self.sections[place] = counts | _merged(mine, known)
 
     def schema(self) -> Schema:
-        """Return the schema of all payloads."""
         counts = self.sections
         payload = self._payload()
         sections = {
@@ -557,7 +542,6 @@ class SchemaCounts(msgspec.Struct):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:
-        """Restore counts from `to_json`."""
         sections = {
             (payload, section): {key.encode("latin-1"): tuple(counted) for key, *counted in counts}
             for payload, section, counts in document["sections"]

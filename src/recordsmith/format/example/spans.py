@@ -42,7 +42,6 @@ def field_spans(
 def payload_views(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> Iterator[memoryview]:
-    """Yield a view of each payload."""
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]

@@ -150,23 +150,14 @@ def scan(
     return Frames(starts, lengths, start, _DEFECTS.get(code))
 
 
-class CheckedFrames(NamedTuple):
-    """The result of `check_frames`.
+def check_frames(buffer: BytesLike, start: int = 0) -> tuple[int, int, Defect | None]:
+    """Check both checksums of the records in `buffer` as `scan` does, and count them.
 
-    record_count: intact records.
-    stop: where the check ended: the end of the buffer, or the frame that `defect` is about.
-    defect: what ended the check, or None when it reached the end of the buffer.
+    Returns:
+        The number of intact records, and where and why the check ended, as in `Frames`.
     """
-
-    record_count: int
-    stop: int
-    defect: Defect | None
-
-
-def check_frames(buffer: BytesLike, start: int = 0) -> CheckedFrames:
-    """Check both checksums of the records in `buffer` as `scan` does, and count them."""
     count, stop, code = kernel.check(buffer, start)
-    return CheckedFrames(count, stop, _DEFECTS.get(code))
+    return count, stop, _DEFECTS.get(code)
 
 
 def find_header(buffer: BytesLike, end: int) -> int | None:

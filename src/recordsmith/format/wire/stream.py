@@ -178,7 +178,6 @@ class RecordWriter:
         self._write(encode_record(payload))
 
     def write_frames(self, frames: BytesLike) -> None:
-        """Write encoded frames."""
         self._write(as_view(frames))
 
     def finish(self) -> None:

@@ -204,9 +204,6 @@ def shortened(
     return shown
 
 
-# -- masks ---------------------------------------------------------------------------------------
-
-
 def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Pixels at a distance of at most two from another class."""
     edge = np.zeros(labels.shape, np.bool_)
@@ -217,9 +214,6 @@ def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         edge[:, step:] |= across
         edge[:, :-step] |= across
     return edge
-
-
-# -- boxes ---------------------------------------------------------------------------------------
 
 
 def _area(box: Box, height: int, width: int) -> _Area:
@@ -249,8 +243,6 @@ def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Colour, line: in
 
 
 class _Tag:
-    """A filled tag with a text."""
-
     def __init__(self, text: str, colour: Colour, font: ImageFont.FreeTypeFont, most: int) -> None:
         self._pad = max(2, round(font.size / 4))
         self._text = shortened(text, font, most - 2 * self._pad)

@@ -22,7 +22,6 @@ class ImageFormat:
     title: in messages.
     suffixes: of file names; the first is the usual one.
     signature: the first bytes of its files, as a regular expression.
-    short_signature: other first bytes, too short to distinguish an image from other data.
     read_header: reads the header without Pillow; None if unreadable.
     has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
     orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
@@ -34,7 +33,6 @@ class ImageFormat:
     title: str = ""
     suffixes: tuple[str, ...] = ()
     signature: bytes = b""
-    short_signature: bytes = b""
     read_header: Callable[[bytes | memoryview], ImageHeader | None] = lambda _: None
     has_end: Callable[[bytes], bool] | None = None
     orientation: Callable[[bytes], int] | None = None
@@ -49,7 +47,7 @@ _FORMATS = (
         signature=rb"\xff\xd8\xff",
         read_header=read_jpeg_header,
         has_end=has_end,
-        orientation=orientation.in_jpeg,
+        orientation=lambda data: orientation.read_jpeg_info(data)[1],
         peak=bytes_per_pixel,
     ),
     ImageFormat(
@@ -58,7 +56,7 @@ _FORMATS = (
         suffixes=(".png", ".apng"),
         signature=rb"\x89PNG\r\n\x1a\n",
         read_header=png.read_header,
-        has_end=png.has_end,
+        has_end=lambda data: data.rfind(b"IEND") >= 0,
         orientation=orientation.in_png,
         peak=png.bytes_per_pixel,
     ),
@@ -85,7 +83,6 @@ _FORMATS = (
         title="BMP",
         suffixes=(".bmp", ".dib"),
         signature=rb"BM.{4}\0{4}",
-        short_signature=b"BM",
         orientation=orientation.upright,
     ),
     ImageFormat(
@@ -122,24 +119,23 @@ SIGNATURE_BYTES = 12
 """How many bytes `find_format` needs."""
 
 
-def _alternatives(*signatures: bytes) -> re.Pattern[bytes]:
-    """A pattern with a group for each format."""
-    return re.compile(b"|".join(b"(%s)" % (start or b"(?!)") for start in signatures), re.DOTALL)
-
-
-_LONG = _alternatives(*(known.signature for known in _FORMATS))
-_SHORT = _alternatives(*(known.short_signature for known in _FORMATS))
+_SIGNATURES = re.compile(  # a group for each format
+    b"|".join(b"(%s)" % (known.signature or b"(?!)") for known in _FORMATS), re.DOTALL
+)
+_BMP_START = b"BM"  # too short to distinguish an image from other data
 
 
 def find_format(data: bytes | memoryview) -> ImageFormat:
     """The format of an image, by its first bytes; one without a name if they show none."""
-    match = _LONG.match(data) or _SHORT.match(data)
-    return _OTHER if match is None else _FORMATS[match.lastindex - 1]  # type: ignore[operator]
+    match = _SIGNATURES.match(data)
+    if match is None:
+        return _BY_NAME["bmp"] if data[:2] == _BMP_START else _OTHER
+    return _FORMATS[match.lastindex - 1]  # type: ignore[operator]
 
 
 def starts_like_image(data: bytes | memoryview) -> bool:
     """Whether bytes of unknown content begin like an image."""
-    return _LONG.match(data) is not None
+    return _SIGNATURES.match(data) is not None
 
 
 def named_format(name: str) -> ImageFormat:

@@ -92,8 +92,6 @@ class Fit:
                 placement = placement._replace(is_mirrored=mirrors, is_upside_down=overturns)
         return placement  # type: ignore[no-any-return]
 
-    # -- the kinds ---------------------------------------------------------------------------------
-
     def _resize(self, height: int, width: int, _: object) -> Placement:
         rows, columns = self._frame
         return Placement(0, 0, height, width, rows, columns, 0, 0, rows, columns)
@@ -143,8 +141,8 @@ class Fit:
         smallest, largest = self.crop_area
         low, high = math.log(narrowest), math.log(widest)
         for attempt in range(_CROP_TRIES):
-            area = height * width * _between(smallest, largest, numbers[2 * attempt])
-            ratio = math.exp(_between(low, high, numbers[2 * attempt + 1]))
+            area = height * width * (smallest + (largest - smallest) * numbers[2 * attempt])
+            ratio = math.exp(low + (high - low) * numbers[2 * attempt + 1])
             rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
             if 0 < rows <= height and 0 < columns <= width:
                 top = int(numbers[2 * _CROP_TRIES] * (height - rows + 1))
@@ -198,7 +196,3 @@ def _covered(side: int, scale: float, frame_side: int) -> tuple[int, int]:
     if scaled <= frame_side:
         return side, scaled
     return max(1, round(side * frame_side / scaled)), frame_side
-
-
-def _between(low: float, high: float, number: float) -> float:
-    return low + (high - low) * number

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.image.decoding.decoders import Decoded, ExactPixels
+from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.decoding.memory import (
     check_size,
     convert_rows,
@@ -142,17 +142,14 @@ def _rounded(number: int, divisor: int) -> int:
     return (2 * number + divisor) // (2 * divisor)
 
 
-def _target_format(format_: str, options: ImageOptions) -> str:
-    if options.store != "original":
-        return options.store
-    return "jpeg" if format_ == "jpeg" else "png"
-
-
 def _reencode(
     data: bytes, header: ImageHeader, size: tuple[int, int], options: ImageOptions
 ) -> StoredImage:
-    decoded, format_ = decode_exact(data, header), _target_format(header.format, options)
-    changes = _decoding_changes(decoded)
+    decoded, format_ = decode_exact(data, header), str(options.store)
+    if format_ == "original":
+        format_ = "jpeg" if header.format == "jpeg" else "png"
+    reports = ((FIRST_FRAME, decoded.is_animated), (FROM_CMYK, decoded.was_cmyk))
+    changes = [change for change, applies in reports if applies]
     pixels = decoded.pixels
     orientation = exif_orientation(data)
     applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
@@ -169,7 +166,8 @@ def _reencode(
         changes.append(RESIZED)
     changes.append(ENCODED[format_])
     profile = colour_profile(data)
-    if profile is not None and (format_ == "raw" or not profile_fits(profile, pixels.shape[2])):
+    fits = format_ != "raw" and (profile or b"")[16:20] == _SPACE_OF_CHANNELS[pixels.shape[2]]
+    if profile is not None and not fits:
         profile = None
         changes.append(NO_PROFILE)
     depth, dtype = pixels.shape[2], str(pixels.dtype)
@@ -184,15 +182,6 @@ def _reencode(
     if kept != 1 or profile:
         encoded = add_metadata(encoded, orientation=kept, profile=profile)
     return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
-
-
-def _decoding_changes(decoded: Decoded) -> list[str]:
-    changes = []
-    if decoded.is_animated:
-        changes.append(FIRST_FRAME)
-    if decoded.was_cmyk:
-        changes.append(FROM_CMYK)
-    return changes
 
 
 def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPixels, str]:
@@ -301,11 +290,6 @@ def colour_profile(data: bytes) -> bytes | None:
     except CorruptDataError:
         return None
     return profile if isinstance(profile, bytes) and len(profile) <= _PROFILE_LIMIT else None
-
-
-def profile_fits(profile: bytes, channel_count: int) -> bool:
-    """Whether a profile is valid for this number of channels."""
-    return profile[16:20] == _SPACE_OF_CHANNELS[channel_count]
 
 
 def add_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) -> bytes:

@@ -274,7 +274,6 @@ def caption_of(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
 
 
 def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tuple[int, str]]:
-    """The classes shown in a scene: (label, name)."""
     found = {
         (label, text) for label, text in zip(scene.box_labels, scene.box_texts, strict=True) if text
     }
