@@ -143,7 +143,7 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
         self._location = _location_names(features.names) if location else {}
         names = self._location
         types = zip(names, (pa.string(), pa.string(), pa.int64()), strict=False)
-        self._schema = pa.schema([*(pa.field(*each) for each in types), *features])
+        self._schema = pa.schema([*(pa.field(*pair) for pair in types), *features])
 
     @property
     def schema(self) -> pa.Schema:

@@ -94,7 +94,7 @@ class Beam:
             for _ in range(_MAX_ATTEMPTS):
                 error = self._run(function, files, sorted(waiting))
                 for number in sorted(waiting & files.numbers(_OUTCOMES)):
-                    yield files.read(files.place(_OUTCOMES, number))
+                    yield files.read(files.location(_OUTCOMES, number))
                     waiting.remove(number)
                 if not waiting:
                     return
@@ -175,19 +175,19 @@ class _SignedFiles:
     def __reduce__(self) -> Any:  # a worker opens the folder with its own credentials
         return _SignedFiles, (str(self.folder), self._key)
 
-    def place(self, kind: str, number: int) -> Location:
+    def location(self, kind: str, number: int) -> Location:
         return self.folder / kind / f"{number}.task"
 
-    def write(self, place: Location, value: object) -> None:
+    def write(self, location: Location, value: object) -> None:
         data = pickle.dumps(value)
-        place.put(self._signature(data) + data)
+        location.put(self._signature(data) + data)
 
     def write_all(self, kind: str, values: Iterable[object]) -> Iterator[int]:
         """Write values, many at the same time; yield the number of each."""
 
         def write(numbered: tuple[int, object]) -> int:
             number, value = numbered
-            self.write(self.place(kind, number), value)
+            self.write(self.location(kind, number), value)
             return number
 
         at_once = self.folder.store.concurrency
@@ -197,18 +197,18 @@ class _SignedFiles:
 
     def numbers(self, kind: str) -> set[int]:
         """Return the numbers of the values that are completely written."""
-        names = [place.name.split(".") for place in (self.folder / kind).list()]
+        names = [location.name.split(".") for location in (self.folder / kind).list()]
         return {int(number) for number, *suffixes in names if suffixes == ["task"]}
 
-    def read(self, place: Location) -> Any:
-        content = place.read()
+    def read(self, location: Location) -> Any:
+        content = location.read()
         signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(data)):
-            raise result_error(str(place))
+            raise result_error(str(location))
         return pickle.loads(data)  # noqa: S301 - written by this job
 
     def task(self, number: int) -> Task:
-        task: Task = self.read(self.place(_TASKS, number))
+        task: Task = self.read(self.location(_TASKS, number))
         return task
 
     def _signature(self, data: bytes) -> bytes:
@@ -273,14 +273,14 @@ def _run_task(number: int, function: Callable[[Task], Outcome], files: _SignedFi
     except Exception:
         files.write(files.folder / _FAILED, (number, traceback.format_exc()))
         raise
-    files.write(files.place(_OUTCOMES, number), outcome)
+    files.write(files.location(_OUTCOMES, number), outcome)
 
 
 def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:
     """Remove a folder, until which the temporary folder around it is kept."""
     places = (folder / _TASKS, folder / _OUTCOMES, folder)
-    for place in places:
-        place.store.remove_leftovers(place.key)  # of workers that were killed
+    for location in places:
+        location.store.remove_leftovers(location.key)  # of workers that were killed
     WorkerPool(folder.store.concurrency, None).each(Location.delete, folder.list())
-    for place in places:
-        place.store.remove_empty_folder(place.key)
+    for location in places:
+        location.store.remove_empty_folder(location.key)

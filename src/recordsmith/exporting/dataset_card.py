@@ -87,11 +87,11 @@ class Card:
         out = as_folder(folder)
         out.make_folder()
         places = out / README_NAME, out / CROISSANT_NAME
-        for place in places:
-            place.check_target(overwrite=overwrite)
+        for location in places:
+            location.check_target(overwrite=overwrite)
         texts = self.readme, json.dumps(self.croissant, indent=1) + "\n"
-        for place, text in zip(places, texts, strict=True):
-            write_document(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        for location, text in zip(places, texts, strict=True):
+            write_document(location, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return places
 
     def to_json(self) -> dict[str, Any]:
@@ -190,9 +190,6 @@ def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) ->
                     progress(done, total)
         hashes[str(shard.location)] = digest.hexdigest()
     return hashes
-
-
-# -- README.md -------------------------------------------------------------------------------------
 
 
 def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
@@ -294,9 +291,6 @@ def _size_category(count: int) -> str:
         if count < limit:
             return f"{low}<n<{high}" if low else f"n<{high}"
     return "n>1B"
-
-
-# -- Croissant -------------------------------------------------------------------------------------
 
 
 def _croissant(

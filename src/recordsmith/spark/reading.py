@@ -54,17 +54,17 @@ class RecordsmithReader(DataSourceReader):
         if not isinstance(partition, DatasetPartition):  # of Spark, for a dataset without shards
             return
         pa = import_pyarrow()
-        wanted = batch_schema(self._schema)
+        schema = batch_schema(self._schema)
         decoded = [
             field if self._types is None
             else field.with_type(in_stored_unit(field.type, self._types.field(field.name).type))
-            for field in wanted
+            for field in schema
         ]  # fmt: skip
         where = self._options.where
         batches = open_stream(
             records_of(partition.dataset),
             self._stored,
-            wanted.names,
+            schema.names,
             None,
             None,
             1,
@@ -75,13 +75,13 @@ class RecordsmithReader(DataSourceReader):
             for batch in batches:
                 columns = [
                     column if column.type == field.type else _converted(column, field.type)
-                    for column, field in zip(batch.columns, wanted, strict=True)
+                    for column, field in zip(batch.columns, schema, strict=True)
                 ]
-                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _converted(column: Any, wanted: Any) -> Any:
+def _converted(column: Any, arrow_type: Any) -> Any:
     """Cast a column; digits of times that Spark does not have are cut off."""
     from pyarrow import compute
 
-    return column.cast(options=compute.CastOptions(wanted, allow_time_truncate=True))
+    return column.cast(options=compute.CastOptions(arrow_type, allow_time_truncate=True))

@@ -74,12 +74,12 @@ def sequence_feature_spec(
     _check_payload(schema, "SequenceExample")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
-    wanted = [None, None] if features is None else _shared_out(list(features), context, lists)
+    chosen = [None, None] if features is None else _shared_out(list(features), context, lists)
     return {
-        "context_features": _section(context, wanted[0], defaults or {}),
+        "context_features": _section(context, chosen[0], defaults or {}),
         "sequence_features": {
             key: _list_feature(key, lists[key], schema.record_count)
-            for key in _chosen(lists, wanted[1])
+            for key in _chosen(lists, chosen[1])
         },
     }
 

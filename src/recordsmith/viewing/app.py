@@ -336,7 +336,7 @@ class ViewerApp:
         def read(place: int, chunk: Sequence[int]) -> bytes:
             with self.records.memory(chunk):
                 payloads = enumerate(self.records.read(chunk))
-                rows = [make_row(place + k, chunk[k], each, columns) for k, each in payloads]
+                rows = [make_row(place + k, chunk[k], payload, columns) for k, payload in payloads]
             return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
         place = start
@@ -374,7 +374,9 @@ class ViewerApp:
                 task.cancel()
 
     def _begin_reading(self, chunk: Sequence[int], size: int) -> asyncio.Task[dict[int, Any]]:
-        needed = [each for each in dict.fromkeys(chunk) if not self._tiles.cached(each, size)]
+        needed = [
+            position for position in dict.fromkeys(chunk) if not self._tiles.cached(position, size)
+        ]
         return asyncio.create_task(to_thread.run_sync(self._read, needed))
 
     def _read(self, positions: list[int]) -> dict[int, Any]:

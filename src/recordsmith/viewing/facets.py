@@ -223,11 +223,11 @@ class _Facet:
         if not self._is_number or edges is None or self._finite == 0:
             return None
         sample = self._sample.values()
-        found = np.histogram(sample.astype(np.float64), edges)[0] * (self._finite / len(sample))
+        scaled = np.histogram(sample.astype(np.float64), edges)[0] * (self._finite / len(sample))
         return {
             "kind": "histogram",
             "edges": list(map(float, edges)),
-            "counts": np.rint(found).astype(np.int64).tolist(),
+            "counts": np.rint(scaled).astype(np.int64).tolist(),
             "sampled": len(sample) if len(sample) < self._finite else None,
             "missing": self._missing,
         }

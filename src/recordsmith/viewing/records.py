@@ -457,9 +457,9 @@ class ViewedRecords:
             chosen = np.flatnonzero(records.are_in_split(split))
             records = records.pick(chosen)
         start = 0
-        for located in records.blocks():
-            yield chosen[start : start + len(located.block)], located.block
-            start += len(located.block)
+        for selected in records.blocks():
+            yield chosen[start : start + len(selected.block)], selected.block
+            start += len(selected.block)
 
     def _shard_blocks(self, shard: Shard) -> Iterator[RecordBlock]:
         for start, stop, size in _runs(shard, shard.known_record_count or 0):

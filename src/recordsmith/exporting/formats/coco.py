@@ -191,14 +191,14 @@ class CocoFiles(BoxFolder):
 
 def _packed_categories(dataset: Dataset) -> dict[tuple[int, str], Mapping[str, Any]]:
     """What the manifest has on the categories of a packed COCO file, by label and name."""
-    found: dict[tuple[int, str], Mapping[str, Any]] = {}
+    packed: dict[tuple[int, str], Mapping[str, Any]] = {}
     for step in steps_of(dataset):
         source = step.get("source")
         categories = source.get("categories") if isinstance(source, Mapping) else None
         for label, known in categories.items() if isinstance(categories, Mapping) else ():
             if isinstance(known, Mapping) and label.isdecimal() and len(label) < _MAX_DIGITS:
-                found[int(label), str(known.get("name"))] = known
-    return found
+                packed[int(label), str(known.get("name"))] = known
+    return packed
 
 
 def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:

@@ -33,9 +33,9 @@ def field_spans(
 
     In a malformed payload, finds those before the defect.
     """
-    found: Any = submessages(buffer, starts, lengths, field)
+    memory: Any = submessages(buffer, starts, lengths, field)
     return InnerSpans(
-        *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
+        *(np.frombuffer(span, np.int64) if len(span) else np.zeros(0, np.int64) for span in memory)
     )
 
 

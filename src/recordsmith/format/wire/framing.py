@@ -131,18 +131,18 @@ def scan(
     first = start
     capacity = min(expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1)
     pieces: list[tuple[Int64Array, Int64Array]] = []
-    found = 0
+    record_count = 0
     while True:
         starts, lengths = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         count, start, code = kernel.scan(buffer, start, starts, lengths, check_payloads)
         pieces.append((starts[:count], lengths[:count]))
-        found += count
-        if code != _END or start == len(buffer) or found == limit:
+        record_count += count
+        if code != _END or start == len(buffer) or record_count == limit:
             break
         # room for the rest, estimated from the records so far
-        capacity = found * (len(buffer) - start) // (start - first) * 9 // 8 + 64
+        capacity = record_count * (len(buffer) - start) // (start - first) * 9 // 8 + 64
         if limit is not None:
-            capacity = min(capacity, limit - found)
+            capacity = min(capacity, limit - record_count)
     if len(pieces) == 1:
         starts, lengths = pieces[0]
     else:
@@ -166,8 +166,8 @@ def find_header(buffer: BytesLike, end: int) -> int | None:
     `end` counts from the start of the buffer and may lie after it. Returns None if nothing is
     found. The place may be inside a payload: only the frames before it can decide that.
     """
-    place = kernel.find_header(buffer, 0, len(buffer), end)
-    return None if place == len(buffer) else place
+    header_at = kernel.find_header(buffer, 0, len(buffer), end)
+    return None if header_at == len(buffer) else header_at
 
 
 def gather(

@@ -132,10 +132,10 @@ def _target_size(height: int, width: int, options: ImageOptions) -> tuple[int, i
     side = options.shorter_side or options.longer_side
     if side is None:
         return height, width
-    given = min(height, width) if options.shorter_side else max(height, width)
-    if given <= side:
+    length = min(height, width) if options.shorter_side else max(height, width)
+    if length <= side:
         return height, width
-    return max(1, _rounded(height * side, given)), max(1, _rounded(width * side, given))
+    return max(1, _rounded(height * side, length)), max(1, _rounded(width * side, length))
 
 
 def _rounded(number: int, divisor: int) -> int:
