@@ -119,12 +119,12 @@ def _count_intact(
     while start < stop:
         file.seek(start)
         filled = file.readinto(buffer[: stop - start])
-        checked = check_frames(buffer[:filled])
-        count, start = count + checked.record_count, start + checked.stop
-        advance(checked.stop)
-        if checked.defect in _WORTH_A_SECOND_LOOK:
+        record_count, stop_in_buffer, defect = check_frames(buffer[:filled])
+        count, start = count + record_count, start + stop_in_buffer
+        advance(stop_in_buffer)
+        if defect in _WORTH_A_SECOND_LOOK:
             return None
-        if not checked.stop:  # a long record, or a file that became shorter
+        if not stop_in_buffer:  # a long record, or a file that became shorter
             if filled < len(buffer) or filled >= _FULL_BUFFER_BYTES:
                 return None
             buffer = memoryview(bytearray(2 * len(buffer)))
