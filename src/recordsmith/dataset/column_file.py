@@ -159,7 +159,6 @@ def record_values(dataset: Dataset, key: str) -> ShardColumn:
 
 
 def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
-    """Join the columns of all shards, and choose the selected records."""
     from recordsmith.stores import scratch_array
 
     if not len(dataset):
@@ -225,7 +224,6 @@ def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[Sha
 
 
 def _feature(dataset: Dataset, key: str, *, has_lists: bool = True) -> tuple[Kind, Measure]:
-    """Return the kind of a feature, and what is kept of it."""
     schema, _ = dataset.view.preview_schema()
     kind, measure = _measured(schema, key)
     if kind is None or (measure == "steps" and not has_lists):
@@ -465,7 +463,6 @@ def _not_texts(key: str) -> CorruptDataError:
 
 
 def _smallest(numbers: Numbers) -> Numbers:
-    """Return integers in the smallest type that holds them."""
     if len(numbers) and numbers.min() < 0:
         return numbers.astype("<i8")
     most = int(numbers.max(initial=0))

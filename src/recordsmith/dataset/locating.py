@@ -315,7 +315,6 @@ def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
 
 
 def _folder_at(place: Location) -> ListedFolder | None:
-    """The folder at a place; None if there is none."""
     folder = ListedFolder(place)
     if not (place.store.is_remote and place.key):
         return folder if place.is_folder() else None
@@ -427,7 +426,6 @@ def _agreeing_names(label_maps: Iterable[Location]) -> _Names:
 
 
 def _names_next_to(shard: Location) -> _Names:
-    """The class names in `labels.txt` or a label map next to a single file."""
     folder, stem = shard.parent, shard.name.partition(".")[0]
     names = read_labels(folder)
     if names is not None or folder.store.is_remote:
@@ -607,7 +605,6 @@ def _locate_files(folder: ListedFolder) -> Located:
 
 
 def _names_in(folder: ListedFolder) -> _Names:
-    """The class names in `labels.txt` or the label maps of a folder."""
     names = read_labels(folder.location) if folder.has(LABELS_NAME) else None
     if names is not None:
         return names, None
@@ -623,7 +620,6 @@ def _folders_of_splits(folder: ListedFolder) -> list[ListedFolder]:
 
 
 def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
-    """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     files = _visible(folder)
@@ -683,7 +679,6 @@ def _without_numbers(name: str) -> str:
 
 
 def _check_unfinished(folder: ListedFolder) -> None:
-    """Raise if a folder has only unpublished shards of a job."""
     if INTERNAL_FOLDER not in folder.entries:
         return
     internal = folder.location / INTERNAL_FOLDER

@@ -217,7 +217,6 @@ def splits_of_folders(files: Iterable[Location]) -> dict[str, str]:
 
 
 def _end_of_word(stem: str) -> int:
-    """The end of the last split word; 0 without one."""
     ends = [word.end() for word in _WORD.finditer(stem) if is_split_name(word.group())]
     return ends[-1] if ends else 0
 

@@ -118,7 +118,6 @@ def _with_options(
     cache: str | os.PathLike[str] | None,
     cache_bytes: int | None,
 ) -> Paths:
-    """Return the paths, with options for those that are URLs."""
     if isinstance(paths, str) and is_url(paths):
         return remote(paths, store_options=store_options, cache=cache, cache_bytes=cache_bytes)
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Sequence):
@@ -198,7 +197,6 @@ class _SplitPart(NamedTuple):
         return self.start is self.stop is None
 
     def positions(self, count: int) -> slice:
-        """Return the positions in a split of `count` records."""
         start = 0 if self.start is None else self._boundary(self.start, count)
         stop = count if self.stop is None else self._boundary(self.stop, count)
         return slice(start, max(start, stop))
@@ -240,7 +238,6 @@ def _parse_split(split: str, names: Collection[str]) -> list[_SplitPart]:
 
 
 def _parts_of(dataset: Dataset, parts: Sequence[_SplitPart]) -> Dataset:
-    """Select parts of the splits of a dataset, one after the other."""
     if parts == [_SplitPart(name) for name in dataset.splits]:
         return dataset
     if len(parts) == len(dataset.splits) == 1:

@@ -154,7 +154,6 @@ def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, Record
 
 
 def _begin(part: ShardPart) -> Iterator[RecordBlock]:
-    """Read the first block of a part; return all of them."""
     blocks = part.blocks()
     return chain(list(islice(blocks, 1)), blocks)
 

@@ -104,7 +104,6 @@ class ShardSequence:
         self.opened = opened or OpenShards()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle paths and positions, but no open files."""
         return {**vars(self), "opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -291,7 +290,6 @@ def scattered_blocks(
 def _cut_by_size(
     records: ShardSequence, positions: Int64Array, group_bytes: int, at_once: int
 ) -> Iterator[Int64Array]:
-    """Yield positions in groups of about as many bytes, and at most `at_once`."""
     for start in range(0, len(positions), at_once):
         chosen = positions[start : start + at_once]
         stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))

@@ -213,7 +213,6 @@ class View(msgspec.Struct):
         return None
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
-        """Yield the first records, without damaged ones."""
         position = 0
         with suppress(DataError):
             for located in self.records.cut(slice(record_count)).blocks():

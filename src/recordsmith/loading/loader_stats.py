@@ -219,7 +219,6 @@ class LoaderStats(Report):
         return [f"read {ratio:.2f} bytes for each byte used"]
 
     def _decoded(self) -> list[str]:
-        """Return the line on decoded pixels, if images were decoded."""
         share = self.decoded_share
         return [] if share is None else [f"decoded {percent(share)} of the pixels of the images"]
 

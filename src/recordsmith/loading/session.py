@@ -61,7 +61,6 @@ class LoaderSession:
         self._workers: WorkerIterations | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the iterations, which have threads."""
         return {**vars(self), "_pass": None, "_iterations": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

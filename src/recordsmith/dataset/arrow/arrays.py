@@ -229,7 +229,6 @@ def _value(record: Any, section: str, key: str) -> Any:
 
 
 def _check_lengths(key: str, rows: Sequence[Any], size: int) -> None:
-    """Raise CorruptDataError if a row that has the feature does not have `size` values."""
     for number, row in enumerate(rows):
         if row is not None and len(row) != size:
             raise CorruptDataError(

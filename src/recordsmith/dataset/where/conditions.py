@@ -91,7 +91,6 @@ class Comparison:
         yield self
 
     def _hits(self, values: Any) -> RowMask:
-        """Whether all tests are true for each value."""
         return reduce(np.logical_and, (_hits(values, name, wanted) for name, wanted in self.tests))
 
 
@@ -118,7 +117,6 @@ Condition: TypeAlias = Comparison | Combination
 
 
 def _hits(values: Any, name: str, wanted: tuple[Value, ...]) -> RowMask:
-    """Whether one test is true for each value."""
     is_text = isinstance(values, BytesArray)
     compare: Callable[[Any, str, Any], RowMask] = (
         _text_hits if is_text else _int_hits if values.dtype == np.int64 else _float_hits

@@ -131,7 +131,6 @@ class Rounds:
 
 
 def _sized(records: RecordSource, part: StepPart) -> Round:
-    """Count the bytes and pieces of the records of a part."""
     sized = Round([part])
     # a CorruptDataError: an index cannot be built; reading reports which records are lost
     with suppress(DataError):
@@ -251,7 +250,6 @@ class AheadReader:
 
 
 def _put_together(parts: list[FetchedRecords]) -> FetchedRecords:
-    """Join the parts of a step."""
     if len(parts) == 1:
         return parts[0]
     faults: Faults = {}

@@ -121,7 +121,6 @@ class BatchMaker:
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the decoders, which cannot be pickled."""
         return {**vars(self), "_decoders": deque()}
 
     def make(self, step: Step) -> BatchResult:
@@ -320,7 +319,6 @@ class BatchJob:
                 return
 
     def _select(self, kept: Int64Array) -> None:
-        """Keep only some of the rows."""
         rows = self._rows
         rows.positions = rows.positions[kept]
         rows.random_numbers = rows.random_numbers.select(kept)
@@ -338,7 +336,6 @@ class BatchJob:
             raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
     def _located(self, error: Exception, row: int) -> DataError:
-        """Return an error of a row with the location of its record."""
         assert isinstance(error, DataError)
         return self._locate(row).located(error)
 
@@ -370,7 +367,6 @@ class BatchJob:
             self._select(np.array(kept, np.int64))
 
     def _entries(self) -> dict[str, Any]:
-        """Return the entries of the batch as far as they are made."""
         entries: dict[str, Any] = dict(self._values)
         for buffer in self._rows.buffers.values():
             entries |= buffer.entries

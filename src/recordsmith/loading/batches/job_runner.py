@@ -312,7 +312,6 @@ class _Shared:
     # -- for the threads ---------------------------------------------------------------------------
 
     def take(self) -> Callable[[], None] | None:
-        """Return a task; None at the end."""
         waited = 0.0
         while True:
             with self._lock:

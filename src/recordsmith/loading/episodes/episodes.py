@@ -189,7 +189,6 @@ class Episodes(LoaderInput):
 
     @property
     def _first_windows(self) -> list[tuple[int, bytes]]:
-        """The position and payload of a window of each of the first episodes."""
         return self._first[0]
 
     @property

@@ -124,7 +124,6 @@ class WindowReader:
         self._memory = RecycledMemory(2)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out decoders and memory."""
         return {**vars(self), "_decoders": None, "_memory": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -203,7 +202,6 @@ class WindowReader:
         return payloads
 
     def _joined(self, kept: list[npt.NDArray[np.uint8]]) -> BytesArray:
-        """Return payloads end to end."""
         offsets = offsets_from_lengths([len(payload) for payload in kept])
         if len(kept) == 1:
             return BytesArray(kept[0], offsets)
@@ -423,7 +421,6 @@ class WindowReader:
 
 
 def _check_decodes(key: str, images: BytesArray) -> None:
-    """Raise CorruptDataError for the first image that cannot be decoded."""
     for number, data in enumerate(images.views()):
         try:
             if len(data):
@@ -435,7 +432,6 @@ def _check_decodes(key: str, images: BytesArray) -> None:
 
 
 def _any_negative(lengths: RaggedArray) -> npt.NDArray[np.bool_]:
-    """Return which rows have a negative number."""
     of_value = np.repeat(np.arange(len(lengths)), lengths.lengths)
     negative = np.zeros(len(lengths), np.bool_)
     negative[of_value[np.asarray(lengths.values) < 0]] = True

@@ -70,7 +70,6 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
 
 
 def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
-    """Return a list of keys as a dict."""
     keys: dict[str, Feature | str] = {}
     for key in features:
         if not isinstance(key, str):

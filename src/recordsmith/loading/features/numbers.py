@@ -208,7 +208,6 @@ def _converted(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[A
 
 
 def _is_within(numbers: npt.NDArray[Any], integers: np.dtype[Any]) -> npt.NDArray[np.bool_]:
-    """Return which numbers are within the range of an integer type."""
     least, largest = np.iinfo(integers).min, np.iinfo(integers).max
     if numbers.dtype.kind == "f":  # these limits are powers of two, which floats hold
         return (numbers >= float(least)) & (numbers < float(largest + 1))

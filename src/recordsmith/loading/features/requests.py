@@ -207,7 +207,6 @@ def warn_of_absent(absent: Sequence[AbsentKey]) -> dict[str, AbsentKey]:
 
 
 def _with_prefix(error: OptionError, prefix: str) -> OptionError:
-    """Return a copy of an error whose problem says where it is."""
     prefixed = copy(error)
     if not error.problem and error.expected:  # the message is made of option and value
         prefixed.problem = str(error)
@@ -254,7 +253,6 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
 
 
 def _check_payload(schema: Schema, *, may_skip: bool) -> None:
-    """Check that the records are Examples."""
     if schema.payload not in ("Example", "mixed", "none"):
         raise NotAnExampleError(schema.payload, "Examples")
     if schema.payload == "mixed" and not may_skip:

@@ -409,7 +409,6 @@ class MixOrder(PositionOrder):
 
 
 def _checked_names(rename: object, part_count: int) -> Sequence[Mapping[str, str] | None]:
-    """Return the new names of features of each part."""
     if rename is None:
         return [None] * part_count
     is_list = isinstance(rename, (list, tuple)) and len(rename) == part_count
@@ -454,7 +453,6 @@ def _weights_by_epoch(parts: Sequence[tuple[Any, Any]]) -> list[list[Fraction]]:
 
 
 def _draws_of(draw_count: int, weights: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return how many examples an epoch reads from each dataset."""
     counts = tuple(shared_out(draw_count, weights))
     for number, (count, weight) in enumerate(zip(counts, weights, strict=True)):
         if weight and count == 0:

@@ -173,7 +173,6 @@ class Schedule:
         return {"version": VERSION, **asdict(progress), "order": self._describe(self.order)}
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
-        """Return what must be equal for a state to fit."""
         return {**order.describe(), **self._described}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Schedule, EpochProgress]:
