@@ -362,7 +362,7 @@ class _ColumnBuilder:
         decoder.append(buffer, starts, lengths)
         column: Any = decoder.finish()[self._key]
         if self._measure == "count":
-            column = _lengths(column)
+            column = column.lengths
         elif isinstance(column, BytesArray):
             if column.lengths.max(initial=0) > _LARGEST_TEXT:  # before it takes memory
                 raise _not_texts(self._key)
@@ -435,10 +435,6 @@ def _measured(schema: Schema, key: str) -> tuple[Kind | None, Measure]:
     if known is None or known.kind not in ("bytes", "float", "int64"):
         return None, "count"
     return known.kind, "value" if known.shape == () else "count"
-
-
-def _lengths(column: RaggedArray) -> Numbers:
-    return np.diff(column.row_splits)
 
 
 def _counted(key: str, values: list[bytes]) -> ShardColumn:

@@ -237,7 +237,7 @@ class Iteration:
             maker = self._production.maker
             self._production.check_not_inside()
             self._pass = self._session.begin()
-            self._runner = self._production.run(self._pass.steps, self._session.schedule.order.runs)
+            self._runner = self._production.run(self._pass.steps, self._session.schedule.order)
             if maker.watched:
                 self._watch = KeyWatch(maker.watched, self._production.whole_count)
         self._pass.tally.request(asked_at)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,9 +21,10 @@ from recordsmith.dataset import Faults
 from recordsmith.format.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.inputs import RecordSource, bytes_read
+from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, fetch_records
 from recordsmith.loading.order.schedule import Step
-from recordsmith.support.buffers import AllocateBytes, Int64Array
+from recordsmith.loading.order.shuffle import PositionOrder
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, FileAccessError
 
 AHEAD_BYTES = 64 << 20
@@ -37,11 +38,6 @@ _SIZED_AT_ONCE = 8
 _SIZED_AHEAD = 64
 _ROUNDS_AT_ONCE = 8
 _ROUNDS_AHEAD = 32  # of tiny records
-
-
-Runs: TypeAlias = Callable[[int, Int64Array], "Int64Array | None"]
-"""Called as `runs(epoch, places)`; returns the number of the run of each place, None if there are
-no runs."""
 
 
 class StepPart(NamedTuple):
@@ -63,11 +59,11 @@ class StepPart(NamedTuple):
         return self.end == len(self.step.positions)
 
 
-def step_parts(steps: Iterable[Step], runs: Runs) -> Iterator[StepPart]:
-    """Yield the parts of steps, in order; without runs, each step is one part."""
+def step_parts(steps: Iterable[Step], order: PositionOrder) -> Iterator[StepPart]:
+    """Yield the parts of steps, one after the other; without runs, each step is one part."""
     run: object = None
     for number, step in enumerate(steps):
-        of_places = runs(step.epoch, step.places)
+        of_places = order.runs(step.epoch, step.places)
         if of_places is None or not len(of_places):
             run = run if of_places is not None else number
             yield StepPart(step, 0, len(step.positions), run)
@@ -164,49 +160,12 @@ def _joined(sized: Iterable[Round]) -> Iterator[Round]:
         yield joined
 
 
-class FetchedRecords(NamedTuple):
-    """Records that were read.
-
-    payloads: in the order of their positions.
-    faults: the errors of damaged ones by row; their bytes are undefined.
-    read_byte_count: how many bytes were read for them.
-    seconds: how long the step waited for them.
-    """
-
-    payloads: BytesArray
-    faults: Faults
-    read_byte_count: int = 0
-    seconds: float = 0.0
-
-
-def fetch_records(
-    records: RecordSource, positions: Int64Array, allocate: AllocateBytes
-) -> FetchedRecords:
-    """Read records, of which some may be damaged: one by one if an index cannot be built."""
-    faults: Faults = {}
-    with suppress(DataError):
-        payloads = records.read_records(positions, allocate, faults)
-        return FetchedRecords(payloads, faults, bytes_read(payloads))
-    values: list[bytes] = []
-    faults, read_byte_count = {}, 0
-    for row, position in enumerate(positions):
-        try:
-            payloads = records.read_records(position[np.newaxis])
-            read_byte_count += bytes_read(payloads)
-            values.append(payloads.buffer.tobytes())
-        except DataError as error:
-            values.append(b"")
-            # its traceback would keep the memory
-            faults[row] = error.with_traceback(None)
-    return FetchedRecords(BytesArray.from_values(values), faults, read_byte_count)
-
-
 class AheadReader:
     """An iterator over steps and their records, which can be closed from any thread."""
 
-    def __init__(self, records: RecordSource, runs: Runs, steps: Iterable[Step]) -> None:
-        """`runs`: which records are best read in one round."""
-        rounds = Rounds(records, step_parts(steps, runs))
+    def __init__(self, records: RecordSource, order: PositionOrder, steps: Iterable[Step]) -> None:
+        """`order`: of the steps; its runs are best read in one round."""
+        rounds = Rounds(records, step_parts(steps, order))
         self._finish = rounds.finish
         memory = RecycledMemory(2)
         self._runner: JobRunner[tuple[Round, list[FetchedRecords | FileAccessError]]] = JobRunner(

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from recordsmith.dataset import RecordLocation
 from recordsmith.format.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
-from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
     UserFunction,
@@ -43,7 +42,7 @@ from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.loading.order.inputs import RecordSource, bytes_read
+from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
 from recordsmith.loading.order.schedule import EpochProgress, Step
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, option

@@ -303,12 +303,15 @@ def _by_weight(weights: Shares) -> tuple[npt.NDArray[Any], Shares, Int64Array]:
     """Return the positions sorted by weight, the different weights, and the records of each."""
     positions = weights.argsort(kind="stable")
     in_order = weights[positions]
-    is_first = np.ones(len(weights), np.bool_)
-    is_first[1:] = in_order[1:] != in_order[:-1]
-    firsts = np.flatnonzero(is_first)
+    firsts = _firsts(in_order)
     result = _positions_array(len(weights))
     result[:] = positions
     return result, in_order[firsts], np.diff(firsts, append=len(weights))
+
+
+def _firsts(in_order: npt.NDArray[Any]) -> Int64Array:
+    """Return where each run of equal values begins; there is at least one."""
+    return np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1]))
 
 
 def _classes_of(numbers: npt.NDArray[Any]) -> tuple[Int64Array, npt.NDArray[Any], Int64Array]:
@@ -341,9 +344,7 @@ def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArr
     for some in _parts(strata):
         order = some.argsort(kind="stable")
         in_order = some[order]
-        is_first = np.ones(len(some), np.bool_)
-        is_first[1:] = in_order[1:] != in_order[:-1]
-        firsts = np.flatnonzero(is_first)
+        firsts = _firsts(in_order)
         lengths = np.diff(firsts, append=len(some))
         within = np.arange(len(some)) - np.repeat(firsts, lengths)
         result[nexts[in_order] + within] = order + start
