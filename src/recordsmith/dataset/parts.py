@@ -31,11 +31,7 @@ class ShardPart:
         numbers: range | Int64Array | None = None,
         opened: OpenShards | None = None,
     ) -> None:
-        """
-        Args:
-            numbers: int64 or a range, ascending and not empty; None for all records.
-            opened: of the sequence that the shard belongs to.
-        """
+        """`numbers`: int64 or a range, ascending, not empty; `opened`: of the shard's sequence."""
         self.shard = shard
         self.location = shard.location
         self.split = shard.split

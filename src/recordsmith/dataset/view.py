@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
-from recordsmith.dataset.shard import Shard
 from recordsmith.format.example import (
     ColumnDecoder,
     FeatureRequest,
@@ -141,18 +140,6 @@ class View(msgspec.Struct):
             split_schemas={name: schema},
             source=None if self.source is None else self.source._replace(splits=(name,)),
             columns=None,
-            chosen=(),
-        )
-
-    def of_shard(self, shard: Shard) -> View:
-        """Return a view of all records of a shard, with the columns of this view."""
-        return replace(
-            self,
-            records=joined_shards([shard]),
-            schema=None,
-            outer_schema=self.column_schema,
-            split_schemas={},
-            source=None,
             chosen=(),
         )
 

@@ -47,10 +47,7 @@ class LoaderSession:
     def __init__(
         self, schedule: Schedule, *, missing_rows: str = "", place: LoaderPlace | None = None
     ) -> None:
-        """Begin at a place.
-
-        `missing_rows`: why batches may have fewer rows than the schedule says, and what to do.
-        """
+        """`missing_rows`: why batches may have fewer rows than the schedule says; a remedy."""
         self.schedule = schedule
         self.place = place or LoaderPlace()
         self._load_count = 0

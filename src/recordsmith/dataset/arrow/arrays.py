@@ -103,11 +103,7 @@ class ArrowDecoder:
             self._row_count += 1
 
     def finish(self) -> Any:
-        """Return a pyarrow.RecordBatch of the payloads, which owns its memory; empty the decoder.
-
-        Raises:
-            CorruptDataError: a feature does not match the schema.
-        """
+        """Return the payloads as a pyarrow.RecordBatch of its own memory; empty the decoder."""
         row_count, self._row_count = self._row_count, 0
         if self._is_flat:
             columns, validity = self._decoder.finish_with_validity()

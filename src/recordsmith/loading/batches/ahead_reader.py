@@ -53,11 +53,6 @@ class StepPart(NamedTuple):
         """The positions of its records."""
         return self.step.positions[self.begin : self.end]
 
-    @property
-    def completes_step(self) -> bool:
-        """Whether it is the last part of its step."""
-        return self.end == len(self.step.positions)
-
 
 def step_parts(steps: Iterable[Step], order: PositionOrder) -> Iterator[StepPart]:
     """Yield the parts of steps, one after the other; without runs, each step is one part."""
@@ -194,7 +189,7 @@ class AheadReader:
             if isinstance(records, Exception):
                 raise records
             self._begun.append(records)
-            if part.completes_step:
+            if part.end == len(part.step.positions):
                 parts, self._begun = self._begun, []
                 waited = time.perf_counter() - asked_at
                 return part.step, _put_together(parts)._replace(seconds=waited)

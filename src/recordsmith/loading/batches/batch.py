@@ -225,7 +225,7 @@ class BatchJob:
     def finish(self) -> BatchResult:
         """Return the batch."""
         begun = perf_counter()
-        maker, failures = self._maker, self._rows.failures
+        maker, failures, cost = self._maker, self._rows.failures, self._cost
         for row in sorted(failures):
             self._check(row)
             position = int(self._rows.positions[row])
@@ -234,8 +234,8 @@ class BatchJob:
         for buffer in self._rows.buffers.values():
             if isinstance(buffer, ImageBuffer):
                 image_pixels, decoded_pixels = buffer.pixel_counts()
-                self._cost.image_pixel_count += image_pixels
-                self._cost.decoded_pixel_count += decoded_pixels
+                cost.image_pixel_count += image_pixels
+                cost.decoded_pixel_count += decoded_pixels
         row_count = self._rows.count - len(failures)
         if failures:
             kept = [row for row in range(self._rows.count) if row not in failures]
@@ -249,19 +249,12 @@ class BatchJob:
             map_batches = map_batches.without_rows()
         if map_batches is not None:
             batch = self._map_batch(map_batches, batch)
-        self._spend(finished - begun, perf_counter() - finished)
+        cost.decoding_seconds += finished - begun + sum(decoding for decoding, _ in self._filled)
+        cost.function_seconds += perf_counter() - finished
+        cost.function_seconds += sum(functions for _, functions in self._filled)
         step, faults = self._step, tuple(self._faults)
         record_count = len(step.positions)
-        return BatchResult(
-            batch, step.after, step.epoch, record_count, self._keys, faults, self._cost
-        )
-
-    def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
-        for decoding, functions in self._filled:
-            decoding_seconds += decoding
-            function_seconds += functions
-        self._cost.decoding_seconds += decoding_seconds
-        self._cost.function_seconds += function_seconds
+        return BatchResult(batch, step.after, step.epoch, record_count, self._keys, faults, cost)
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -230,10 +230,7 @@ class MappedRows:
                 self._changed.add(name)
 
     def columns(self, given: Mapping[str, Column]) -> dict[str, Any]:
-        """Return the results as columns, in the order of the rows.
-
-        `given`: the columns of the examples, with the rows that were added.
-        """
+        """Return the results as columns, row by row; `given` are the columns of the examples."""
         rows = sorted(self._results)
         results = [self._results[row] for row in rows]
         first = results[0]

@@ -463,11 +463,7 @@ def _take(
     lengths: Int64Array,
     outside: npt.NDArray[np.bool_] | None,
 ) -> RaggedArray:
-    """Return the values of spans, (windows, steps), as a row for each window.
-
-    Args:
-        outside: the steps whose values become 0 or empty.
-    """
+    """Return the values of spans, (windows, steps), as rows; steps `outside` are 0 or empty."""
     flat = lengths.reshape(-1)
     offsets = offsets_from_lengths(flat)
     places = np.arange(offsets[-1]) + np.repeat(starts.reshape(-1) - offsets[:-1], flat)

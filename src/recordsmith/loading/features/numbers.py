@@ -288,15 +288,9 @@ class Padded(ValueFeature):
 def pad(
     values: Any, lengths: Int64Array, width: int | None, fill: float
 ) -> tuple[npt.NDArray[Any], Int64Array]:
-    """Pad or cut rows to one length.
+    """Pad or cut rows, whose values are end to end, to one width; None for that of the longest.
 
-    Args:
-        values: (value_count, ...), all rows end to end.
-        lengths: int64, (rows,): how many values each row has.
-        width: of all rows; None for that of the longest.
-
-    Returns:
-        (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
+    Returns (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
     """
     if width is None:
         width = int(lengths.max(initial=0))
