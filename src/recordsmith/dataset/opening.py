@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locating import (
@@ -94,7 +95,7 @@ def open(  # noqa: A001 - named as users say it
     names = list(dict.fromkeys(part.name for part in parts))
     for name in names:
         check_split(name, known)
-    located.keep_splits(names)
+    located = located.of_splits(names)
     located.check_whole()
     return _parts_of(_dataset(located, names, paths), parts)
 
@@ -103,13 +104,15 @@ def open_around_defects(paths: Paths) -> tuple[Dataset, list[DataError]]:
     """Open what is there of a dataset; return also what is missing or differs from its manifest."""
     located = locate(paths, around_defects=True)
     defects = [*located.ignored, *(missing.error for missing in located.missing)]
-    for number, shard in enumerate(located.shards):
+    shards = []
+    for shard in located.shards:
         try:
             shard.check_size()
+            shards.append(shard)
         except DataError as error:
             defects.append(error)
-            located.shards[number] = Shard(shard.location, shard.split)
-    return _dataset(located, None, paths), defects
+            shards.append(Shard(shard.location, shard.split))
+    return _dataset(replace(located, shards=shards), None, paths), defects
 
 
 def _with_options(
