@@ -339,7 +339,6 @@ class _ColumnBuilder:
         self._pieces.append(column)
 
     def finish(self) -> ShardColumn:
-        """Return the column."""
         if self._measure == "value" and self._kind == "bytes":
             return _counted(self._key, [text for piece in self._pieces for text in piece])
         numbers = np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
@@ -388,7 +387,6 @@ class ColumnSurvey:
         return builders
 
     def finish(self) -> dict[str, ShardColumn]:
-        """Return the columns by name."""
         columns = {}
         for name, builder in (self._builders or {}).values():
             with suppress(DataError):

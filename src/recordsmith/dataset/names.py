@@ -144,7 +144,6 @@ def looks_like_shard(name: str) -> bool:
 
 
 def is_text_index_name(name: str) -> bool:
-    """Whether a file is a text index by its name."""
     return _TEXT_INDEX.fullmatch(name) is not None
 
 

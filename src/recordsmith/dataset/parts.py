@@ -59,7 +59,6 @@ class ShardPart:
         return int(sizes.sum()) + FRAME_BYTES * len(self.numbers)
 
     def number_of(self, position: int) -> int:
-        """Return the number in the file of a record of this part."""
         return position if self.numbers is None else int(self.numbers[position])
 
     def portable(self) -> ShardPart:
@@ -67,7 +66,6 @@ class ShardPart:
         return ShardPart(self.shard.portable(self.number_of(0)), self.numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks."""
         if self.numbers is None:
             return self.shard.blocks(start, stop)
         return self._selected_blocks(self.numbers[start:stop], start)

@@ -176,7 +176,6 @@ class Shard:
 
     @property
     def has_listed_size(self) -> bool:
-        """Whether the size in the manifest is that in the listing."""
         return self.entry is not None and self._listed_bytes == self.entry.size_bytes
 
     def _compare_size(self, size: int) -> None:

@@ -159,7 +159,6 @@ class ShardSequence:
         ]
 
     def find(self, position: int) -> tuple[Shard, int]:
-        """Return the shard of a position, and the number in it."""
         number = bisect.bisect_right(self.starts, position) - 1
         return self.shards[number], position - self.starts[number]
 

@@ -159,7 +159,6 @@ class View(msgspec.Struct):
 
     @property
     def column_schema(self) -> Schema:
-        """The schema that columns are read with."""
         return self.outer_schema or self.read_schema()
 
     def preview_schema(self, record_count: int = PREVIEW_COUNT) -> tuple[Schema, bool]:

@@ -301,7 +301,6 @@ def _unquoted(name: str) -> str:
 
 
 def unknown_feature(key: str, known: Any) -> OptionError:
-    """Return the error for a feature that no record has."""
     return OptionError(
         f"{option('where')} uses the feature {key!r}, but no record has it; "
         + suggest_names(key, known, "the records have no features"),

@@ -50,7 +50,6 @@ class StepPart(NamedTuple):
 
     @property
     def positions(self) -> Int64Array:
-        """The positions of its records."""
         return self.step.positions[self.begin : self.end]
 
 
@@ -177,7 +176,6 @@ class AheadReader:
         return self
 
     def __next__(self) -> tuple[Step, FetchedRecords]:
-        """Return the next step and its records."""
         asked_at = time.perf_counter()
         while True:
             if not self._ready:

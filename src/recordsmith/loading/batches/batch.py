@@ -223,7 +223,6 @@ class BatchJob:
         self._filled.append((filled - begun, perf_counter() - filled))
 
     def finish(self) -> BatchResult:
-        """Return the batch."""
         begun = perf_counter()
         maker, failures, cost = self._maker, self._rows.failures, self._cost
         for row in sorted(failures):

@@ -148,7 +148,6 @@ class JobRunner(Generic[Made_co]):
         return self
 
     def __next__(self) -> Made_co:
-        """Return the result of the next job."""
         _check_process(self._process)
         try:
             return self._shared.next()  # type: ignore[no-any-return]

@@ -70,7 +70,6 @@ class WindowTable:
 
     @property
     def keys(self) -> list[str]:
-        """All features of a window."""
         own = [EPISODE, START, IS_STEP, *(f"{IS_STEP}/{key}" for key in self.shape.ranges)]
         return [*self.layout.kinds, *own]
 

@@ -22,7 +22,6 @@ Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 
 
 def declare_features(features: Features | None, preview: Preview) -> dict[str, Feature]:
-    """Return a Feature for each name."""
     schema, known_features = preview.schema, preview.features
     decodes_images = features is not None
     if features is None:

@@ -331,7 +331,6 @@ def check_room(length: object, policy: object) -> None:
 
 
 def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataError:
-    """Return the error of a row that is too long."""
     return CorruptDataError(
         Defect.FEATURE_SHAPE,
         problem,

@@ -68,7 +68,6 @@ class ExactDraws:
         self._latest: tuple[EpochDraws, ...] = ()
 
     def epoch(self, epoch: int) -> EpochDraws:
-        """Return the draws of an epoch."""
         lags, first = np.zeros(len(self._parts), np.int64), 0
         for draws in self._latest:
             if draws.epoch == epoch:
