@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -130,11 +131,9 @@ class WindowReader:
         self._reset()
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """Return the sizes in bytes of the episodes of windows: int64, (count,)."""
         return self._records.record_sizes(self._table.find(positions)[0])
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of the episode of a window."""
         return self._records.locate_record(int(self._table.find(np.array([position]))[0][0]))
 
     def read_records(
@@ -143,7 +142,6 @@ class WindowReader:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the windows at many positions as Examples; as in `SelectedRecords`."""
         positions = np.asarray(positions, np.int64)
         episodes, numbers = self._table.find(positions)
         firsts = self._table.shape.first_steps(numbers)
@@ -222,11 +220,8 @@ class WindowReader:
             examples.append(example)
         return BytesArray.from_values(examples)
 
-    def _allocate(self, byte_count: int) -> npt.NDArray[np.uint8]:
-        return self._memory.empty("", (byte_count,), np.uint8)
-
-    def _allocate_windows(self, byte_count: int) -> npt.NDArray[np.uint8]:
-        return self._memory.empty("windows", (byte_count,), np.uint8)
+    def _allocate(self, byte_count: int, name: str = "") -> npt.NDArray[np.uint8]:
+        return self._memory.empty(name, (byte_count,), np.uint8)
 
     def _fail(
         self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
@@ -327,9 +322,8 @@ class WindowReader:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
             return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
-        return made, BytesArray(
-            *ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows)
-        )
+        allocate = partial(self._allocate, name="windows")
+        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made), allocate))
 
     def _check(
         self,
