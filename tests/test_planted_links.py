@@ -37,9 +37,9 @@ def _write_table(root: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", bytes)
-        job = table_writing.begin(root / "out")
-    result = table_writing.write_part(job, 0, [pa.table({"a": [1]})])
-    table_writing.finish(job, [result])
+        job = table_writing.begin_table(root / "out")
+    result = table_writing.write_table_part(job, 0, [pa.table({"a": [1]})])
+    table_writing.finish_table(job, [result])
 
 
 JOBS: dict[str, tuple[list[str], Callable[[Path], Any]]] = {

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.writing import finish
-from recordsmith.writing.building.table_writing import begin, write_part
+from recordsmith.writing import begin_table, finish_table, write_table_part
 
 from ..places import contents, flip, visible
 from ..raising import raises
@@ -61,9 +60,9 @@ def tables(count: int = 4) -> list[Any]:
 
 def write_dataset(out: Any) -> None:
     """Write a dataset with a manifest, whose shards have other numbers of rows."""
-    job = begin(out)
+    job = begin_table(out)
     parts = [table(0, 100), table(100, 450), table(450)]
-    finish(job, [write_part(job, number, [part]) for number, part in enumerate(parts)])
+    finish_table(job, [write_table_part(job, number, [part]) for number, part in enumerate(parts)])
 
 
 class Connector:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith.writing import finish
-from recordsmith.writing.building.table_writing import begin, write_part
+from recordsmith.writing import begin_table, finish_table, write_table_part
 
 from ...raising import raises
 
@@ -53,8 +52,8 @@ SCALARS = [
 
 
 def write(folder: Path, **columns: Any) -> str:
-    job = begin(folder / "out")
-    finish(job, [write_part(job, 0, [pa.table(columns)])])
+    job = begin_table(folder / "out")
+    finish_table(job, [write_table_part(job, 0, [pa.table(columns)])])
     return str(folder / "out")
 
 
