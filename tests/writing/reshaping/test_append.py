@@ -376,7 +376,7 @@ def test_a_job_does_not_mix_its_shards_with_an_interrupted_append(
     before = numbered.ids_of(rs.open(tmp_path / "in"))
     reshard = partial(rs.reshard, tmp_path / "in", packed, shards=4, overwrite=True)
     with monkeypatch.context() as patched:
-        module = importlib.import_module("recordsmith.writing.reshaping.reshard")
+        module = importlib.import_module("recordsmith.writing.building.publishing")
         patched.setattr(module, "publish_dataset", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reshard()

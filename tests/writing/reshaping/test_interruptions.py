@@ -88,7 +88,7 @@ def test_work_of_another_input_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    module = importlib.import_module("recordsmith.writing.reshaping.reshard")
+    module = importlib.import_module("recordsmith.writing.building.publishing")
     monkeypatch.setattr(module, "publish_dataset", stop)
     with pytest.raises(KeyboardInterrupt):
         rs.reshard(path, tmp_path / "out", shards=3)
