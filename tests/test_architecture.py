@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.exporting.exporter import EXPORTERS
+from recordsmith.exporting import EXPORTERS
 from recordsmith.sources.samples import READERS
 
 REPOSITORY = Path(__file__).parent.parent

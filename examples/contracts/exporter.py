@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import recordsmith as rs
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, RecordFiles
+from recordsmith.exporting import EXPORTERS, ExportWriter, RecordFiles
 from recordsmith.support.errors import OptionError
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import recordsmith as rs
 from recordsmith.format.example import Column
-from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
+from recordsmith.loading import BatchRows, ColumnRequest, ValueFeature
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.sources import Listing, Note, Sample, ignore_note
-from recordsmith.sources.samples import StoredReader
+from recordsmith.sources import Listing, Note, Sample, StoredReader, ignore_note
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "numbered": "Coding Names RowNames SampleTable collect",
         "pairs.image_pairs": "ImagePairs",
         "problems": "join_names join_problems reference_of",
-        "samples": "Content Note Sample SampleReader ignore_note open_reader",
+        "samples": "Content Note Sample SampleReader StoredReader ignore_note open_reader",
         "samples_ahead": "SampleToRead SamplesAhead",
         "source": "ListedSource Listing Source",
         "splits": "joined_notice shard_splits",

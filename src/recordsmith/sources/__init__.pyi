@@ -45,6 +45,7 @@ from recordsmith.sources.samples import Content as Content
 from recordsmith.sources.samples import Note as Note
 from recordsmith.sources.samples import Sample as Sample
 from recordsmith.sources.samples import SampleReader as SampleReader
+from recordsmith.sources.samples import StoredReader as StoredReader
 from recordsmith.sources.samples import ignore_note as ignore_note
 from recordsmith.sources.samples import open_reader as open_reader
 from recordsmith.sources.samples_ahead import SamplesAhead as SamplesAhead
