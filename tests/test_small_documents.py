@@ -23,7 +23,7 @@ from recordsmith.sources.boxes.formats.voc import parse
 from recordsmith.sources.boxes.yolo_files import read_data_file
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
-from recordsmith.stores.folders import _entries_in
+from recordsmith.stores.folders import _read_note
 from recordsmith.writing.building.shards import done_location, load_result
 
 from .raising import raises
@@ -121,4 +121,4 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNames
     folder = as_folder(tmp_path)
     assert load_result(folder, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
-    assert _entries_in(folder / EXPORT_NOTE) == []
+    assert not _read_note(folder / EXPORT_NOTE)["entries"]

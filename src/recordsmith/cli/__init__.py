@@ -265,8 +265,6 @@ class _Commands(_PlainUsage, TyperGroup):
 
 
 class _Command(_PlainUsage, TyperCommand):
-    """A command with its options."""
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
         required = [param for param in self.params if param.required]
         for param in required:

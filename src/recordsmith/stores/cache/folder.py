@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from recordsmith.stores.local.block_files import (
-    STATE_NAME,
-    BlockFiles,
-    CacheStats,
-    check_folder,
-    disk_bytes,
-)
+from recordsmith.stores.local import block_files
 from recordsmith.stores.local.caches import INDEX_FOLDER, user_cache_folder
 from recordsmith.stores.local.store import LocalStore
 from recordsmith.support.serialization import fields_to_json
@@ -69,12 +63,12 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         0
     """
     path = os.path.abspath(os.path.expanduser(folder or user_cache_folder()))
-    check_folder(path)
+    block_files.check_folder(path)
     store = LocalStore(path, follows_links=False)
     indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
-    limit, stats = None, CacheStats(0, 0, None, None)
-    if os.path.isfile(os.path.join(path, STATE_NAME)):
-        files = BlockFiles(path)
+    limit, stats = None, block_files.CacheStats(0, 0, None, None)
+    if os.path.isfile(os.path.join(path, block_files.STATE_NAME)):
+        files = block_files.BlockFiles(path)
         if clear:
             files.clear()
         limit, stats = files.max_bytes, files.stats()
@@ -84,7 +78,7 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         indexes = []
     return CacheReport(
         path,
-        disk_bytes(path),
+        block_files.disk_bytes(path),
         limit,
         stats.object_count,
         stats.size_bytes,

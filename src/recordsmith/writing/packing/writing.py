@@ -90,7 +90,6 @@ class ShardPacker:
             )
 
     def _complete(self, shard: ShardPlan, trusting: bool, keeps_skipped: bool) -> ShardResult:
-        """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,

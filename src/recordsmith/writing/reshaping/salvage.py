@@ -26,17 +26,7 @@ from recordsmith.dataset import (
     as_places,
     locate,
 )
-from recordsmith.format.wire import (
-    HEAD_BYTES,
-    Compression,
-    IntactFrames,
-    LostBytes,
-    Repair,
-    detect_compression,
-    detect_other_format,
-    inflate_damaged_stream,
-    recover,
-)
+from recordsmith.format import wire
 from recordsmith.stores import Location, PlaceLike, ScratchFile, as_folder
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -90,11 +80,11 @@ class SalvagedShard:
     expected_count: int | None = None
     size_bytes: int = 0
     compression: str = "none"
-    lost: list[LostBytes] = field(default_factory=list)
+    lost: list[wire.LostBytes] = field(default_factory=list)
     lost_count: int = 0
     lost_bytes: int = 0
-    breaks: list[LostBytes] = field(default_factory=list)
-    repairs: list[Repair] = field(default_factory=list)
+    breaks: list[wire.LostBytes] = field(default_factory=list)
+    repairs: list[wire.Repair] = field(default_factory=list)
     repair_count: int = 0
     problem: str = ""
 
@@ -108,13 +98,13 @@ class SalvagedShard:
             or (self.expected_count or 0) > self.record_count
         )
 
-    def add_lost(self, lost: LostBytes) -> None:
+    def add_lost(self, lost: wire.LostBytes) -> None:
         self.lost_count += 1
         self.lost_bytes += lost.stop - lost.start
         if len(self.lost) < MAX_LISTED:
             self.lost.append(lost)
 
-    def add_repair(self, repair: Repair) -> None:
+    def add_repair(self, repair: wire.Repair) -> None:
         self.repair_count += 1
         if len(self.repairs) < MAX_LISTED:
             self.repairs.append(repair)
@@ -345,15 +335,15 @@ class _SalvageJob:
         )
 
 
-def _common_compression(located: Located) -> Compression:
+def _common_compression(located: Located) -> wire.Compression:
     """Return the compression for the new dataset: that of the manifest, or of most shards."""
     if located.manifest is not None:
         return located.manifest.compression
-    heads: Counter[Compression] = Counter()
+    heads: Counter[wire.Compression] = Counter()
     for shard in located.shards:
         with shard.location.open_read() as file, accessing(shard.location):
-            head = file.read(HEAD_BYTES)
-        heads[detect_compression(head)] += bool(head)
+            head = file.read(wire.HEAD_BYTES)
+        heads[wire.detect_compression(head)] += bool(head)
     return heads.most_common(1)[0][0] if heads else "none"
 
 
@@ -380,7 +370,7 @@ def _recover_shard(
     shard: Shard,
     folder: Location,
     name: str,
-    compression: Compression,
+    compression: wire.Compression,
     advance: Callable[[int], None],
 ) -> tuple[SalvagedShard, ShardResult | None]:
     """Write the intact records of a shard under a temporary name.
@@ -395,8 +385,8 @@ def _recover_shard(
         stack.enter_context(located(shard.location))
         salvaged.size_bytes = opened.size_bytes
         file = cast(BinaryIO, opened)
-        head = file.read(HEAD_BYTES)
-        salvaged.compression = detect_compression(head)
+        head = file.read(wire.HEAD_BYTES)
+        salvaged.compression = wire.detect_compression(head)
         if salvaged.compression == "none":
             stream, advance_copy = file, advance
         else:
@@ -419,11 +409,11 @@ def _copy(
     stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, advance: Callable[[int], None]
 ) -> None:
     reported = 0
-    for finding in recover(stream):
-        if isinstance(finding, IntactFrames):
+    for finding in wire.recover(stream):
+        if isinstance(finding, wire.IntactFrames):
             writer.write_piece(finding.frames, finding.lengths)
             reached = finding.offset + len(finding.frames)
-        elif isinstance(finding, Repair):
+        elif isinstance(finding, wire.Repair):
             salvaged.add_repair(finding)
             reached = finding.offset
         else:
@@ -441,8 +431,8 @@ def _inflate(
     spool = ScratchFile(folder=internal if internal.store.can_rename else None)
     compression = cast(Literal["gzip", "zlib"], salvaged.compression)
     reported = 0
-    for piece in inflate_damaged_stream(file, compression):
-        if isinstance(piece, LostBytes):
+    for piece in wire.inflate_damaged_stream(file, compression):
+        if isinstance(piece, wire.LostBytes):
             if len(salvaged.breaks) < MAX_LISTED:
                 salvaged.breaks.append(piece)
             continue
@@ -457,7 +447,7 @@ def _failure_reason(head: bytes) -> str:
     """Explain from the first bytes of a file why no record was recovered."""
     if not head:
         return "it is empty"
-    foreign = detect_other_format(head)
+    foreign = wire.detect_other_format(head)
     if foreign is not None:
         return foreign.sentences.removesuffix(".")
     if not any(head):
