@@ -396,3 +396,10 @@ def test_an_abandoned_job_does_not_make_a_dataset_of_what_a_killed_one_has_left(
             rs.open(out)
     dataset = write(as_folder(out), {0: [table(0, 60)]}, overwrite=True)
     assert decoded(dataset) == [stored(row) for row in ROWS]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
+def test_shards_are_as_the_manifest_says(tmp_path: Path, compression: str | None) -> None:
+    parts = {number: [table(20 * number, 20 * number + 20)] for number in range(3)}
+    write(as_folder(tmp_path / "out"), parts, compression=compression)
+    assert rs.verify(tmp_path / "out").is_good

@@ -203,14 +203,14 @@ def damaged(buffer: bytes, at: int) -> bytes:
         (
             encode_record(b"abc")[:7],
             Defect.TRUNCATED_HEADER,
-            "7 bytes of a file of 12345 bytes",
+            "7 bytes",
             "12",
             "header",
         ),
         (
             encode_record(b"abc")[:17],
             Defect.TRUNCATED_PAYLOAD,
-            "17 bytes of a file of 12345 bytes",
+            "17 bytes",
             "19",
             "record",
         ),
@@ -222,7 +222,7 @@ def damaged(buffer: bytes, at: int) -> bytes:
 def test_errors_have_the_place_and_what_was_found(
     buffer: bytes, defect: Defect, found: str, expected: str | None, word: str
 ) -> None:
-    error = describe_defect(scan(buffer), buffer, record=4, offset=99, size=12345)
+    error = describe_defect(scan(buffer), buffer, record=4, offset=99)
     assert isinstance(error, CorruptDataError)
     assert (error.defect, error.record, error.offset) == (defect, 4, 99)
     assert error.found == found

@@ -127,12 +127,7 @@ def load_index(
     is_next_to_it: bool = True,
     is_cached: bool = True,
 ) -> tuple[ShardIndex, Location] | None:
-    """Load the index of a shard, with the location of its file; None if there is no valid one.
-
-    Args:
-        info: of a shard over a network.
-        is_next_to_it, is_cached: where there may be one.
-    """
+    """Load the index of a shard, with the location of its file; None if there is no valid one."""
     location = as_location(shard)
     others = []
     for head in _heads(location, info, is_next_to_it, is_cached):

@@ -282,7 +282,6 @@ def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
 
 
 def _check_columns(schema: Schema, format: str) -> None:
-    """Raise OptionError if the features have no columns."""
     schema.check_complete("a table has a column for each feature")
     mixed = [
         key

@@ -658,17 +658,18 @@ class MissingExtraError(RecordsmithError, ImportError):
 
 
 @contextmanager
-def needs_extra(extra: str, package: str | None = None) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the block fails because `package` is missing.
+def needs_extra(extra: str, *packages: str) -> Iterator[None]:
+    """Raise MissingExtraError if an import in the block fails because one of `packages` is missing.
 
     By default, the package has the name of the extra.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != (package or extra):
+        package = (error.name or "").partition(".")[0]
+        if package not in (packages or (extra,)):
             raise
-        raise MissingExtraError(extra, package or extra) from None
+        raise MissingExtraError(extra, package) from None
 
 
 class FunctionError(RecordsmithError, RuntimeError):

@@ -232,7 +232,7 @@ class PartWriter:
         return part_name(job.split, number, self._attempt, len(self._results), job.compression)
 
     def _end_shard(self, writer: ShardWriter) -> None:
-        result = ShardResult(writer.entry, survey_written(writer).packed(), self._bytes_in)
+        result = ShardResult(writer.entry(), survey_written(writer).packed(), self._bytes_in)
         self._writer, self._bytes_in = None, 0
         self._shard.close()
         self._results.append(result)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.sources import SamplesAhead, SampleToRead, Source, check_source, collect
+from recordsmith.sources import SamplesAhead, SampleToRead, Source, collect, source_of
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import MAX_PROBLEMS, SourceError
 from recordsmith.support.number_options import whole_number
@@ -78,7 +78,7 @@ def forecast(
     Example:
         report = rs.forecast(rs.ImageFolder("flowers"), qualities=(95, 80))
     """
-    source = check_source(source)
+    source, _ = source_of(source)
     sample_count = whole_number("sample_count", sample_count, _MIN_SAMPLES)
     seed = whole_number("seed", seed, 0)
     variants = make_variants(qualities, shorter_sides)

@@ -125,7 +125,7 @@ class ShardPacker:
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
         return ShardResult(
-            writer.entry,
+            writer.entry(),
             schema.packed(),
             bytes_in,
             _first(skipped),
@@ -160,7 +160,7 @@ class ShardPacker:
             writer.columns = columns
         else:
             schema = survey_written(writer, self._kept)
-        return ShardResult(writer.entry, schema.packed(), bytes_in, skipped)
+        return ShardResult(writer.entry(), schema.packed(), bytes_in, skipped)
 
     def _encoded(self, shard: ShardPlan) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""

@@ -202,8 +202,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     if splits is not None:
         for split in splits:
             check_split(split, split_names(parts))
-        for part in parts:
-            part.keep_splits(splits)
+        parts = [part.of_splits(splits) for part in parts]
     for part in parts:
         part.check_whole()
     shards = [shard for part in parts for shard in part.shards]

@@ -402,7 +402,7 @@ def _recover_shard(
             return salvaged, None
         schema = survey_written(writer)
     salvaged.file = name
-    return salvaged, ShardResult(writer.entry, schema.packed(), salvaged.size_bytes)
+    return salvaged, ShardResult(writer.entry(), schema.packed(), salvaged.size_bytes)
 
 
 def _copy(
