@@ -121,8 +121,4 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNames
     folder = as_folder(tmp_path)
     assert load_result(folder, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
-<<<<<<< HEAD
-    assert _read_note(folder / EXPORT_NOTE)["entries"] == set()
-=======
     assert not _read_note(folder / EXPORT_NOTE)["entries"]
->>>>>>> wt-lines_a
