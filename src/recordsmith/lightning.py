@@ -73,18 +73,14 @@ class DataModule(LightningDataModule):
         """Return the state of the training data after the batches that were trained on."""
         if self._train is None:
             return {}
-        done = self._batches_done()
+        assert self.trainer is not None
+        done: int = self.trainer.fit_loop.epoch_loop.batch_progress.total.processed
         return {"loader": self._train.state_after(done - self._done_before), "done": done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
         if state:
             self._state, self._done_before = state["loader"], state["done"]
-
-    def _batches_done(self) -> int:
-        assert self.trainer is not None
-        done: int = self.trainer.fit_loop.epoch_loop.batch_progress.total.processed
-        return done
 
     @staticmethod
     def _made(make: Callable[[], Loader]) -> Loader:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, parts_of
+from recordsmith.dataset import Shard, View, joined_shards, parts_of
 from recordsmith.support.errors import Defect
 
 from ..raising import raises
@@ -112,7 +112,8 @@ def test_damage_after_a_condition_has_its_place(tmp_path: Path) -> None:
     with rs.ShardWriter(path) as writer:
         for number in range(10):
             writer.write_example({"id": number, "value": [1.0] if number < 8 else ["text"]})
-    dataset = rs.Dataset.from_shards([Shard(path, "")], rs.open(path)[:8].schema)
+    schema = rs.open(path)[:8].schema
+    dataset = rs.Dataset(View(joined_shards([Shard(path, "")]), schema, schema))
     with raises(rs.CorruptDataError, path=path, record=9, defect=Defect.FEATURE_KIND):
         dataset.to_arrow(where="id in (2, 9)").read_all()
 

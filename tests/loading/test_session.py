@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 
@@ -90,3 +91,18 @@ def test_other_ranks_resume_from_a_state(dataset: rs.Dataset) -> None:
         resumed.load_state_dict(state)
         seen += positions(resumed)
     assert sorted(at for batch in seen for at in batch) == list(range(20))
+
+
+def test_a_copy_of_a_loader_has_a_place_of_its_own(dataset: rs.Dataset) -> None:
+    loader = loader_of(dataset, threads=0, epochs=2)
+    iteration = iter(loader)
+    next(iteration)
+    state = loader.state_dict()
+    loader.load_state_dict(state)
+    copied = copy.copy(loader)
+    assert copied.state_dict() == state
+    rest = positions(copied)
+    assert len(rest) == 9
+    assert loader.state_dict() == state
+    assert positions(loader) == rest
+    assert positions(copied) == positions(loader)

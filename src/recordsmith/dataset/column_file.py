@@ -126,16 +126,9 @@ class ShardColumn(NamedTuple):
 
 
 def record_counts(dataset: Dataset, key: str) -> Numbers:
-    """How many values of a feature each record has; 0 for records without it.
+    """How many values of a feature each record has, 0 without it: unsigned, (len(dataset),).
 
     The first use reads all records of the shards once; later ones read what was kept.
-
-    Returns:
-        Unsigned integers of the smallest sufficient type, (len(dataset),).
-
-    Raises:
-        OptionError: no record has the feature.
-        CorruptDataError: a record is damaged.
     """
     return _joined(dataset, key, "count").numbers
 
@@ -146,30 +139,28 @@ def record_steps(dataset: Dataset, key: str) -> Numbers:
 
 
 def record_values(dataset: Dataset, key: str) -> ShardColumn:
-    """The value of a feature of each record, or the number of its text among all texts.
+    """The value of a feature of each record: integers or float32; or the number of its text.
 
-    Returns:
-        Integers or float32, (len(dataset),), and the sorted texts of a feature of texts.
-
-    Raises:
-        OptionError: no record has the feature.
-        CorruptDataError: a record is damaged, or does not have exactly one value.
+    CorruptDataError if a record does not have exactly one.
     """
     return _joined(dataset, key, "value")
 
 
 def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
-    """Join the columns of all shards, and choose the selected records."""
     from recordsmith.stores import scratch_array
 
     if not len(dataset):
         return ShardColumn(np.empty(0, np.uint8))
     records = records_of(dataset)
-    count = sum(shard.record_count for shard in records.all_shards)
+    shards = records.all_shards
+    count = sum(shard.record_count for shard in shards)
+    kind: Kind = "bytes" if measure == "steps" else _feature(dataset, key, has_lists=False)[0]
+    workers = WorkerPool(reading_threads(None, shards), None)
+    read = partial(_shard_column, key=key, kind=kind, measure=measure)
     joined: Numbers | None = None
     numbers_of: dict[str, int] = {}
     start = 0
-    for column in _shard_columns(dataset, key, measure):
+    for column in workers.in_order(read, shards, ahead=2 * workers.threads):
         own, texts = column
         if texts:
             of_all = [numbers_of.setdefault(text, len(numbers_of)) for text in texts]
@@ -193,15 +184,7 @@ def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
 
 
 def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | None) -> None:
-    """Keep the columns of some features next to the shards: values, and counts of lists.
-
-    Args:
-        progress: called as `progress(done, total)` with numbers of bytes.
-
-    Raises:
-        OptionError: no record has one of the features.
-        CorruptDataError: a record is damaged.
-    """
+    """Keep the columns of some features next to the shards: values, and counts of lists."""
     features = [_feature(dataset, key) for key in keys]
     shards = records_of(dataset).all_shards
     total = len(keys) * sum(shard.size_bytes for shard in shards)
@@ -215,17 +198,7 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
     workers.finish()
 
 
-def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
-    """Yield the column of each shard; shards without it are read in threads, and it is kept."""
-    kind: Kind = "bytes" if measure == "steps" else _feature(dataset, key, has_lists=False)[0]
-    shards = records_of(dataset).all_shards
-    workers = WorkerPool(reading_threads(None, shards), None)
-    read = partial(_shard_column, key=key, kind=kind, measure=measure)
-    yield from workers.in_order(read, shards, ahead=2 * workers.threads)
-
-
 def _feature(dataset: Dataset, key: str, *, has_lists: bool = True) -> tuple[Kind, Measure]:
-    """Return the kind of a feature, and what is kept of it."""
     schema, _ = dataset.view.preview_schema()
     kind, measure = _measured(schema, key)
     if kind is None or (measure == "steps" and not has_lists):
@@ -265,10 +238,7 @@ def _shard_column(
 
 
 def kept_values(shard: Shard, keys: Iterable[str]) -> dict[str, ShardColumn]:
-    """Return the values of each record, of those features whose values are kept.
-
-    Reads no payload.
-    """
+    """Return the kept values of features of each record, without reading a payload."""
     kept = None
     with suppress(FileAccessError, DataError):
         info = shard.info()
@@ -281,9 +251,6 @@ def wrong_columns(shard: Shard, kinds: Mapping[str, str]) -> tuple[Location, lis
     """Return the file of columns next to a shard, and the features of wrong columns in it.
 
     Reads the records once for each column, uses no index, and writes nothing.
-
-    Args:
-        kinds: of the features of the shard.
     """
     shard = copy(shard)
     shard.keeps_index = False
@@ -364,7 +331,7 @@ class _ColumnBuilder:
         decoder.append(buffer, starts, lengths)
         column: Any = decoder.finish()[self._key]
         if self._measure == "count":
-            column = _lengths(column)
+            column = column.lengths
         elif isinstance(column, BytesArray):
             if column.lengths.max(initial=0) > _LARGEST_TEXT:  # before it takes memory
                 raise _not_texts(self._key)
@@ -372,7 +339,6 @@ class _ColumnBuilder:
         self._pieces.append(column)
 
     def finish(self) -> ShardColumn:
-        """Return the column."""
         if self._measure == "value" and self._kind == "bytes":
             return _counted(self._key, [text for piece in self._pieces for text in piece])
         numbers = np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
@@ -421,7 +387,6 @@ class ColumnSurvey:
         return builders
 
     def finish(self) -> dict[str, ShardColumn]:
-        """Return the columns by name."""
         columns = {}
         for name, builder in (self._builders or {}).values():
             with suppress(DataError):
@@ -437,10 +402,6 @@ def _measured(schema: Schema, key: str) -> tuple[Kind | None, Measure]:
     if known is None or known.kind not in ("bytes", "float", "int64"):
         return None, "count"
     return known.kind, "value" if known.shape == () else "count"
-
-
-def _lengths(column: RaggedArray) -> Numbers:
-    return np.diff(column.row_splits)
 
 
 def _counted(key: str, values: list[bytes]) -> ShardColumn:
@@ -465,7 +426,6 @@ def _not_texts(key: str) -> CorruptDataError:
 
 
 def _smallest(numbers: Numbers) -> Numbers:
-    """Return integers in the smallest type that holds them."""
     if len(numbers) and numbers.min() < 0:
         return numbers.astype("<i8")
     most = int(numbers.max(initial=0))
@@ -586,12 +546,7 @@ def _checksum(head: bytes, text: bytes) -> int:
 def column_pieces(
     columns: Mapping[str, ShardColumn], origin: ColumnsOrigin
 ) -> tuple[bytes | memoryview, ...]:
-    """Return the content of the file of a shard.
-
-    Args:
-        columns: by name, at least one.
-        origin: what they were computed from.
-    """
+    """Return the content of the file of a shard, with at least one column."""
     entries, arrays = {}, []
     for name, column in columns.items():
         array = np.ascontiguousarray(column.numbers)

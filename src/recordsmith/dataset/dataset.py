@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -17,13 +17,7 @@ from msgspec.structs import replace
 
 from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.parts import ShardPart
-from recordsmith.dataset.selected_records import (
-    SelectedRecords,
-    joined_shards,
-    records_of_part,
-    shard_parts,
-)
+from recordsmith.dataset.selected_records import SelectedRecords, records_of_part, shard_parts
 from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import View
@@ -100,11 +94,6 @@ class Dataset(Summarized):
                 "Dataset does not open paths", remedy=f"Use rs.open({os.fspath(view)!r})."
             )
         self.view = view
-
-    @classmethod
-    def from_shards(cls, shards: Sequence[Shard], schema: Schema | None = None) -> Dataset:
-        """Return the records of some shards, one shard after the other."""
-        return cls(View(joined_shards(shards), schema, schema))
 
     def __len__(self) -> int:
         return len(self.view.records)
@@ -613,15 +602,13 @@ def parts_of(dataset: Dataset, part_bytes: int | str = DEFAULT_PART_BYTES) -> li
         raise OptionError(
             option="part_bytes", value=part_bytes, expected="a size such as 64MB or 1GiB"
         )
-    return [
-        _as_dataset(dataset.view, part) for part in shard_parts(dataset.view.records, max_bytes)
-    ]
-
-
-def _as_dataset(view: View, part: ShardPart) -> Dataset:
-    """Return the records of a part as a Dataset with the columns of the whole."""
-    part = part.portable()
-    return Dataset(replace(view.of_shard(part.shard), records=records_of_part(part)))
+    view = dataset.view
+    parts = list(shard_parts(view.records, max_bytes))
+    schema = view.column_schema
+    whole = replace(
+        view, schema=None, outer_schema=schema, split_schemas={}, source=None, chosen=()
+    )
+    return [Dataset(replace(whole, records=records_of_part(part.portable()))) for part in parts]
 
 
 def _seed(seed: int) -> int:

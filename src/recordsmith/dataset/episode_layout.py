@@ -46,10 +46,6 @@ def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
 
     Checks and statistics detect episodes by it: one of the keys must be a field of the steps of
     RLDS, such as `steps/action`, or a feature list `action` of SequenceExamples.
-
-    Args:
-        keys: of the features, or of the feature lists of SequenceExamples.
-        is_sequence: whether the records are SequenceExamples.
     """
     prefix = "" if is_sequence else _PREFIX
     fields = (key[len(prefix) :].partition("/")[0] for key in keys if key.startswith(prefix))
@@ -57,11 +53,7 @@ def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
 
 
 def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
-    """Return the feature with one value for each step: `is_first`, or the one with the fewest.
-
-    Args:
-        lengths: the number of values, or of steps, of each feature of steps.
-    """
+    """Return the feature with one value for each step: `is_first`, or the one with the fewest."""
     is_first = f"{prefix}is_first"
     if is_first in lengths:
         return is_first
@@ -136,11 +128,7 @@ class EpisodeLayout:
 
 
 def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeLayout:
-    """Return the layout of the episodes of a dataset.
-
-    Raises:
-        OptionError: the records are neither Examples nor SequenceExamples, or have no steps.
-    """
+    """Return the layout of the episodes of a dataset; OptionError if its records have no steps."""
     schema, is_complete = dataset.view.preview_schema(_PREVIEW_COUNT)
     outer = dataset.view.outer_schema
     if outer is not None and outer.is_complete:

@@ -57,7 +57,6 @@ class FrameRows(NamedTuple):
     places: Int64Array
 
     def rows(self, index: slice | Int64Array) -> FrameRows:
-        """Return some of the frames."""
         return FrameRows(self.begins[index], self.ends[index], self.places[index])
 
 

@@ -240,7 +240,6 @@ def _remove_leftovers(locations: Iterable[Location]) -> None:
 
 
 def _lines(offsets: Int64Array) -> Iterator[bytes]:
-    """Yield the lines of a text file, many at a time."""
     for start in range(0, len(offsets) - 1, _LINES_AT_ONCE):
         begins = offsets[start : start + _LINES_AT_ONCE + 1]
         sizes = np.diff(begins)

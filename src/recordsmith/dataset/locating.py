@@ -134,7 +134,7 @@ class ListedFolder:
         )
 
 
-class Located(msgspec.Struct):
+class Located(msgspec.Struct, frozen=True):
     """The shards of a path.
 
     shards: in the order of the manifest, or by name in each folder.
@@ -162,22 +162,11 @@ class Located(msgspec.Struct):
     left_out: tuple[Location, ...] = ()
     record_counts: dict[Location, int] = {}
 
-    def keep_splits(self, splits: Sequence[str]) -> None:
-        """Remove the shards of other splits, and put these in this order."""
-        self.shards = [shard for split in splits for shard in self.shards if shard.split == split]
-        self.missing = tuple(missing for missing in self.missing if missing.split in splits)
-
-    def set_splits(self, splits: Mapping[str, str]) -> None:
-        """Set the splits, by folder, of shards without a manifest and without a split word."""
-        for shard in self.shards:
-            if shard.entry is None and not has_split_word(shard.location.name):
-                shard.split = splits[str(shard.location.parent)]
-        self.missing = tuple(
-            missing
-            if has_split_word(missing.location.name)
-            else missing._replace(split=splits.get(str(missing.location.parent), missing.split))
-            for missing in self.missing
-        )
+    def of_splits(self, splits: Sequence[str]) -> Located:
+        """Return only the shards of some splits, in the order of these."""
+        shards = [shard for split in splits for shard in self.shards if shard.split == split]
+        missing = tuple(missing for missing in self.missing if missing.split in splits)
+        return replace(self, shards=shards, missing=missing)
 
     def check_whole(self) -> None:
         """Verify that all shards exist, with the sizes in their manifest."""
@@ -220,7 +209,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         )
     if split is not None:
         check_split(split, split_names([located]))
-        located.keep_splits([split])
+        located = located.of_splits([split])
     return located
 
 
@@ -229,9 +218,21 @@ def locate_each(places: Iterable[Location], *, around_defects: bool = False) -> 
     parts = [_locate_one(place, around_defects) for place in places]
     unnamed = [shard.location for part in parts for shard in part.shards if shard.entry is None]
     splits = splits_of_folders(unnamed)
-    for part in parts if splits else ():
-        part.set_splits(splits)
-    return parts
+    return [_split_by_folders(part, splits) for part in parts] if splits else parts
+
+
+def _split_by_folders(part: Located, splits: Mapping[str, str]) -> Located:
+    """Assign splits by folder to shards without a manifest and without a split word."""
+    for shard in part.shards:
+        if shard.entry is None and not has_split_word(shard.location.name):
+            shard.split = splits[str(shard.location.parent)]
+    missing = tuple(
+        one
+        if has_split_word(one.location.name)
+        else one._replace(split=splits.get(str(one.location.parent), one.split))
+        for one in part.missing
+    )
+    return replace(part, missing=missing)
 
 
 def locate_whole(paths: Paths, split: str | None = None) -> Located:
@@ -304,18 +305,17 @@ def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
         located = _locate_finished(folder)
     except DataError as error:
         located = replace(_locate_files(folder), ignored=(error,))
-    located.shards += located.unlisted
-    names = {shard.location.name for shard in located.shards}
-    located.left_out = tuple(
+    shards = [*located.shards, *located.unlisted]
+    names = {shard.location.name for shard in shards}
+    left_out = tuple(
         folder.location / entry.name
         for entry in folder.objects
         if entry.name not in names and not _DOCUMENT.fullmatch(entry.name)
     )
-    return located
+    return replace(located, shards=shards, left_out=left_out)
 
 
 def _folder_at(place: Location) -> ListedFolder | None:
-    """The folder at a place; None if there is none."""
     folder = ListedFolder(place)
     if not (place.store.is_remote and place.key):
         return folder if place.is_folder() else None
@@ -427,7 +427,6 @@ def _agreeing_names(label_maps: Iterable[Location]) -> _Names:
 
 
 def _names_next_to(shard: Location) -> _Names:
-    """The class names in `labels.txt` or a label map next to a single file."""
     folder, stem = shard.parent, shard.name.partition(".")[0]
     names = read_labels(folder)
     if names is not None or folder.store.is_remote:
@@ -495,16 +494,16 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 continue
             problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, folder.location / name, problem))
-    located = Located(shards, missing=tuple(missing), record_counts=record_counts)
     if not shards and not missing:
         splits = {f"{info.name}-{split.name}": split.name for split in info.splits}
         names = [name for name in _records_in(folder) if split_of(name) in splits]
-        located.shards = [folder.shard(name, splits[split_of(name)]) for name in names]
+        shards = [folder.shard(name, splits[split_of(name)]) for name in names]
+    located = Located(shards, missing=tuple(missing), record_counts=record_counts)
     located = _compare_names(located, folder, TFDS_INFO_NAME)
     if not (located.shards or located.unlisted or has_features):
         return None
-    located.class_names = class_names_in(folder.location, info, list(folder.entries))
-    return located
+    class_names = class_names_in(folder.location, info, list(folder.entries))
+    return replace(located, class_names=class_names)
 
 
 def _compare_names(located: Located, folder: ListedFolder, document: str) -> Located:
@@ -607,7 +606,6 @@ def _locate_files(folder: ListedFolder) -> Located:
 
 
 def _names_in(folder: ListedFolder) -> _Names:
-    """The class names in `labels.txt` or the label maps of a folder."""
     names = read_labels(folder.location) if folder.has(LABELS_NAME) else None
     if names is not None:
         return names, None
@@ -623,7 +621,6 @@ def _folders_of_splits(folder: ListedFolder) -> list[ListedFolder]:
 
 
 def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
-    """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     files = _visible(folder)
@@ -683,7 +680,6 @@ def _without_numbers(name: str) -> str:
 
 
 def _check_unfinished(folder: ListedFolder) -> None:
-    """Raise if a folder has only unpublished shards of a job."""
     if INTERNAL_FOLDER not in folder.entries:
         return
     internal = folder.location / INTERNAL_FOLDER

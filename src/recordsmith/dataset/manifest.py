@@ -85,7 +85,6 @@ class Manifest:
 
     @property
     def shards(self) -> list[ShardEntry]:
-        """The shards of all splits."""
         return [shard for shards in self.splits.values() for shard in shards]
 
     @property
@@ -109,7 +108,6 @@ class Manifest:
 
     @property
     def record_counts(self) -> dict[str, int]:
-        """The number of records of each split."""
         return {
             split: sum(shard.record_count for shard in shards)
             for split, shards in self.splits.items()

@@ -24,16 +24,10 @@ _AT_ONCE = 16  # episodes are large
 def measure_records(
     dataset: Dataset, measure: Measure, positions: Int64Array | None = None
 ) -> tuple[Int64Array, list[Any], Faults]:
-    """Measure the intact ones of some records.
+    """Measure the intact ones of some records, at ascending positions; None for all.
 
-    Args:
-        dataset: whose records.
-        measure: the record of an error that it raises is damaged.
-        positions: int64, (count,), ascending; None for all.
-
-    Returns:
-        The positions of the intact records, their values, and the errors of the others by position,
-        with file, record and offset.
+    A record for which `measure` raises is damaged. Returns the positions of the intact records,
+    their values, and the errors of the others by position, with file, record and offset.
     """
     records = records_of(dataset)
     chosen = np.arange(len(dataset)) if positions is None else positions

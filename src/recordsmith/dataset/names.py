@@ -144,7 +144,6 @@ def looks_like_shard(name: str) -> bool:
 
 
 def is_text_index_name(name: str) -> bool:
-    """Whether a file is a text index by its name."""
     return _TEXT_INDEX.fullmatch(name) is not None
 
 
@@ -217,7 +216,6 @@ def splits_of_folders(files: Iterable[Location]) -> dict[str, str]:
 
 
 def _end_of_word(stem: str) -> int:
-    """The end of the last split word; 0 without one."""
     ends = [word.end() for word in _WORD.finditer(stem) if is_split_name(word.group())]
     return ends[-1] if ends else 0
 

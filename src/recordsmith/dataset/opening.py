@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locating import (
@@ -94,7 +95,7 @@ def open(  # noqa: A001 - named as users say it
     names = list(dict.fromkeys(part.name for part in parts))
     for name in names:
         check_split(name, known)
-    located.keep_splits(names)
+    located = located.of_splits(names)
     located.check_whole()
     return _parts_of(_dataset(located, names, paths), parts)
 
@@ -103,13 +104,15 @@ def open_around_defects(paths: Paths) -> tuple[Dataset, list[DataError]]:
     """Open what is there of a dataset; return also what is missing or differs from its manifest."""
     located = locate(paths, around_defects=True)
     defects = [*located.ignored, *(missing.error for missing in located.missing)]
-    for number, shard in enumerate(located.shards):
+    shards = []
+    for shard in located.shards:
         try:
             shard.check_size()
+            shards.append(shard)
         except DataError as error:
             defects.append(error)
-            located.shards[number] = Shard(shard.location, shard.split)
-    return _dataset(located, None, paths), defects
+            shards.append(Shard(shard.location, shard.split))
+    return _dataset(replace(located, shards=shards), None, paths), defects
 
 
 def _with_options(
@@ -118,7 +121,6 @@ def _with_options(
     cache: str | os.PathLike[str] | None,
     cache_bytes: int | None,
 ) -> Paths:
-    """Return the paths, with options for those that are URLs."""
     if isinstance(paths, str) and is_url(paths):
         return remote(paths, store_options=store_options, cache=cache, cache_bytes=cache_bytes)
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Sequence):
@@ -198,7 +200,6 @@ class _SplitPart(NamedTuple):
         return self.start is self.stop is None
 
     def positions(self, count: int) -> slice:
-        """Return the positions in a split of `count` records."""
         start = 0 if self.start is None else self._boundary(self.start, count)
         stop = count if self.stop is None else self._boundary(self.stop, count)
         return slice(start, max(start, stop))
@@ -240,7 +241,6 @@ def _parse_split(split: str, names: Collection[str]) -> list[_SplitPart]:
 
 
 def _parts_of(dataset: Dataset, parts: Sequence[_SplitPart]) -> Dataset:
-    """Select parts of the splits of a dataset, one after the other."""
     if parts == [_SplitPart(name) for name in dataset.splits]:
         return dataset
     if len(parts) == len(dataset.splits) == 1:

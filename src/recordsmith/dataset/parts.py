@@ -31,11 +31,7 @@ class ShardPart:
         numbers: range | Int64Array | None = None,
         opened: OpenShards | None = None,
     ) -> None:
-        """
-        Args:
-            numbers: int64 or a range, ascending and not empty; None for all records.
-            opened: of the sequence that the shard belongs to.
-        """
+        """`numbers`: int64 or a range, ascending, not empty; `opened`: of the shard's sequence."""
         self.shard = shard
         self.location = shard.location
         self.split = shard.split
@@ -63,7 +59,6 @@ class ShardPart:
         return int(sizes.sum()) + FRAME_BYTES * len(self.numbers)
 
     def number_of(self, position: int) -> int:
-        """Return the number in the file of a record of this part."""
         return position if self.numbers is None else int(self.numbers[position])
 
     def portable(self) -> ShardPart:
@@ -71,7 +66,6 @@ class ShardPart:
         return ShardPart(self.shard.portable(self.number_of(0)), self.numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks."""
         if self.numbers is None:
             return self.shard.blocks(start, stop)
         return self._selected_blocks(self.numbers[start:stop], start)
@@ -154,7 +148,6 @@ def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, Record
 
 
 def _begin(part: ShardPart) -> Iterator[RecordBlock]:
-    """Read the first block of a part; return all of them."""
     blocks = part.blocks()
     return chain(list(islice(blocks, 1)), blocks)
 

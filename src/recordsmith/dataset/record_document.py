@@ -20,11 +20,7 @@ from recordsmith.support.errors import DataError
 
 
 def contents_of(record: bytes) -> dict[str, Any]:
-    """Return the sections of a record: features, steps by name, or the features of Examples.
-
-    Raises:
-        DataError: the record is another message.
-    """
+    """Return the sections of a record: features, steps by name, or the features of Examples."""
     if classify(record) == "ELWC":
         context, examples = decode_ranking_list(record)
         return {"context": context, "examples": examples}

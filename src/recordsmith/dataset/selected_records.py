@@ -53,7 +53,6 @@ class RecordLocation(NamedTuple):
     offset: int
 
     def located(self, error: DataError) -> DataError:
-        """Return a copy of an error with this location."""
         found = copy(error)
         found.path, found.record, found.offset = str(self.path), self.number, self.offset
         return found
@@ -82,7 +81,6 @@ class LocatedBlock(msgspec.Struct, frozen=True):
         return LocatedBlock(chosen, self.origin, rows)
 
     def find(self, row: int) -> tuple[Shard, int]:
-        """Return the shard of a record and its number there."""
         if self.rows is not None:
             row = int(self.rows[row])
         if isinstance(self.origin, tuple):
@@ -131,7 +129,6 @@ class SelectedRecords:
 
     @property
     def selection(self) -> Selection:
-        """Which records these are."""
         if self._selection is None:
             return Selection(range(len(self._records)))
         return self._selection
@@ -150,7 +147,6 @@ class SelectedRecords:
 
     @property
     def is_in_file_order(self) -> bool:
-        """Whether the records are in the order of the files."""
         return self._selection is None or self._selection.is_ascending
 
     @property
@@ -311,7 +307,6 @@ class SelectedRecords:
         return parts
 
     def in_file_order(self) -> SelectedRecords:
-        """Return the same records, in the order of the files."""
         if self.is_in_file_order:
             return self
         run = self.selection.run
@@ -343,7 +338,6 @@ class SelectedRecords:
         return of_split[self._records.shard_numbers(self.selection.all())]
 
     def compressed_shard(self) -> Shard | None:
-        """The first compressed shard with selected records."""
         compressed = (shard for shard in self.used_shards() if shard.compression != "none")
         return next(compressed, None)
 
@@ -364,12 +358,10 @@ class SelectedRecords:
 
 
 def joined_shards(shards: Sequence[Shard]) -> SelectedRecords:
-    """Return all records of some shards."""
     return SelectedRecords(ShardSequence(shards))
 
 
 def records_of_part(part: ShardPart, start: int = 0, stop: int | None = None) -> SelectedRecords:
-    """Return the records start:stop of a part of a shard."""
     records = joined_shards([part.shard])
     if part.numbers is not None:
         records = records.select(Selection(part.numbers))

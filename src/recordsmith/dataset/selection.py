@@ -79,13 +79,11 @@ class Selection:
         return self._positions[places]  # type: ignore[no-any-return]
 
     def one(self, place: int) -> int:
-        """Return the position at a place."""
         if self._orders:
             return int(self.at(np.array([place], np.int64))[0])
         return int(self._positions[place])
 
     def all(self) -> Int64Array:
-        """Return all positions."""
         return self.at(np.arange(len(self), dtype=np.int64))
 
     def unordered(self) -> Selection:
@@ -211,7 +209,6 @@ _AT_ONCE = 1 << 20
 
 
 def check_shares(splits: Mapping[str, float]) -> None:
-    """Validate the shares of splits."""
     if not isinstance(splits, Mapping) or not splits:
         raise OptionError(
             option="splits", value=splits, expected=f"shares by name, such as {_EXAMPLE}"

@@ -97,7 +97,6 @@ class Shard:
         self._reset()
 
     def _reset(self) -> None:
-        """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
         self._frames: MappedFrames | ReadFrames | RemoteFrames | None = None
         self._may_be_mapped = False
@@ -177,7 +176,6 @@ class Shard:
 
     @property
     def has_listed_size(self) -> bool:
-        """Whether the size in the manifest is that in the listing."""
         return self.entry is not None and self._listed_bytes == self.entry.size_bytes
 
     def _compare_size(self, size: int) -> None:
@@ -453,7 +451,6 @@ class Shard:
         )
 
     def _read_at(self, number: int) -> memoryview:
-        """Read a record at its offset in the index, and verify it."""
         index = self.index
         if number >= index.record_count:
             raise self._changed_error(number)

@@ -28,14 +28,12 @@ class ShardPlan:
 
     @property
     def sample_count(self) -> int:
-        """How many samples or records it is to have."""
         return self.stop - self.start
 
 
 def check_shard_options(
     shards: ShardCounts | None, shard_size_bytes: int | None, shard_names: object
 ) -> None:
-    """Validate the options for the number, size and names of shards."""
     if shards is not None and shard_size_bytes is not None:
         raise OptionError(
             f"{option('shards')} and {option('shard_size_bytes')} exclude each other",

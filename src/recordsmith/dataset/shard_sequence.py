@@ -104,7 +104,6 @@ class ShardSequence:
         self.opened = opened or OpenShards()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle paths and positions, but no open files."""
         return {**vars(self), "opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -160,7 +159,6 @@ class ShardSequence:
         ]
 
     def find(self, position: int) -> tuple[Shard, int]:
-        """Return the shard of a position, and the number in it."""
         number = bisect.bisect_right(self.starts, position) - 1
         return self.shards[number], position - self.starts[number]
 
@@ -291,7 +289,6 @@ def scattered_blocks(
 def _cut_by_size(
     records: ShardSequence, positions: Int64Array, group_bytes: int, at_once: int
 ) -> Iterator[Int64Array]:
-    """Yield positions in groups of about as many bytes, and at most `at_once`."""
     for start in range(0, len(positions), at_once):
         chosen = positions[start : start + at_once]
         stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))

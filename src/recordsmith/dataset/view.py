@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
-from recordsmith.dataset.shard import Shard
 from recordsmith.format.example import (
     ColumnDecoder,
     FeatureRequest,
@@ -144,18 +143,6 @@ class View(msgspec.Struct):
             chosen=(),
         )
 
-    def of_shard(self, shard: Shard) -> View:
-        """Return a view of all records of a shard, with the columns of this view."""
-        return replace(
-            self,
-            records=joined_shards([shard]),
-            schema=None,
-            outer_schema=self.column_schema,
-            split_schemas={},
-            source=None,
-            chosen=(),
-        )
-
     # -- schema --------------------------------------------------------------------------------
 
     def read_schema(self) -> Schema:
@@ -172,7 +159,6 @@ class View(msgspec.Struct):
 
     @property
     def column_schema(self) -> Schema:
-        """The schema that columns are read with."""
         return self.outer_schema or self.read_schema()
 
     def preview_schema(self, record_count: int = PREVIEW_COUNT) -> tuple[Schema, bool]:
@@ -213,7 +199,6 @@ class View(msgspec.Struct):
         return None
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
-        """Yield the first records, without damaged ones."""
         position = 0
         with suppress(DataError):
             for located in self.records.cut(slice(record_count)).blocks():

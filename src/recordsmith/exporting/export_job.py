@@ -1,4 +1,8 @@
-"""Passes records to exporters: in this process, or in tasks that write a file each."""
+"""Passes records to exporters: in this process, or in tasks that write a file each.
+
+The names of all files are known before: of each split here, of each shard or part of a large one on
+an engine. What describes all files is written at the end, from the results of their writers.
+"""
 
 from __future__ import annotations
 

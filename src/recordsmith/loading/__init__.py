@@ -1,4 +1,8 @@
-"""Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing."""
+"""Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing.
+
+`order` says which records come when, `features` what a batch has of them, `batches` makes it in
+threads, and `session` knows where the loop is.
+"""
 
 from recordsmith.support.lazy import lazy_names
 

@@ -6,7 +6,6 @@ Checks the options: a `LoaderSession` knows where the loader is, a `Production` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -323,12 +322,15 @@ class Loader:
         return specs_of(batch, batch_size, maker.ragged_texts)
 
     def _copy(self, session: LoaderSession, **changed: Any) -> Loader:
-        """Return a copy with a session of its own, and some of its production changed."""
+        """Return a copy with this session, and some of its production changed."""
         skipped = dict(self._production.skipped)
         production = replace(self._production, skipped=skipped, **changed)
-        loader = copy(self)
-        vars(loader).update(session=session, _production=production)
+        loader = object.__new__(type(self))
+        vars(loader).update(vars(self), session=session, _production=production)
         return loader
+
+    def __copy__(self) -> Loader:
+        return self._copy(self.session.at(self.session.place))
 
     def for_worker(
         self, worker: int, worker_count: int, *, iteration: int = 0, skipped_count: int = 0

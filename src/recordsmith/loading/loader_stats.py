@@ -195,11 +195,15 @@ class LoaderStats(Report):
             if count
         ]
         done = f"{self.batch_count:,} batches, {self.record_count:,} records"
+        ratio, share, details = self.read_amplification, self.decoded_share, []
+        if ratio is not None and self.read_byte_count != self.byte_count:  # windows of episodes
+            details.append(f"read {ratio:.2f} bytes for each byte used")
+        if share is not None:
+            details.append(f"decoded {percent(share)} of the pixels of the images")
         lines = [
             ", ".join([done, *left_out]),
             f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
-            *self._amplified(),
-            *self._decoded(),
+            *details,
             f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
             f"{'':12}{self.waited_seconds:9.2f} s waiting for later batches",
             f"{'':12}{self.between_seconds:9.2f} s between batches",
@@ -210,18 +214,6 @@ class LoaderStats(Report):
             self.bottleneck,
         ]
         return "\n".join(lines)
-
-    def _amplified(self) -> list[str]:
-        """Return the line on windows of episodes, which are read whole or found in a cache."""
-        ratio = self.read_amplification
-        if ratio is None or self.read_byte_count == self.byte_count:
-            return []
-        return [f"read {ratio:.2f} bytes for each byte used"]
-
-    def _decoded(self) -> list[str]:
-        """Return the line on decoded pixels, if images were decoded."""
-        share = self.decoded_share
-        return [] if share is None else [f"decoded {percent(share)} of the pixels of the images"]
 
 
 class Tally:

@@ -47,10 +47,7 @@ class LoaderSession:
     def __init__(
         self, schedule: Schedule, *, missing_rows: str = "", place: LoaderPlace | None = None
     ) -> None:
-        """Begin at a place.
-
-        `missing_rows`: why batches may have fewer rows than the schedule says, and what to do.
-        """
+        """`missing_rows`: why batches may have fewer rows than the schedule says; a remedy."""
         self.schedule = schedule
         self.place = place or LoaderPlace()
         self._load_count = 0
@@ -61,7 +58,6 @@ class LoaderSession:
         self._workers: WorkerIterations | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the iterations, which have threads."""
         return {**vars(self), "_pass": None, "_iterations": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -238,7 +234,7 @@ class Iteration:
             maker = self._production.maker
             self._production.check_not_inside()
             self._pass = self._session.begin()
-            self._runner = self._production.run(self._pass.steps, self._session.schedule.order.runs)
+            self._runner = self._production.run(self._pass.steps, self._session.schedule.order)
             if maker.watched:
                 self._watch = KeyWatch(maker.watched, self._production.whole_count)
         self._pass.tally.request(asked_at)

@@ -138,7 +138,6 @@ class WorkerIterations:
             self._add(Start(origin, seed=0, worker_count=0, worker=0, process=0))
 
     def _starts(self, main: int) -> list[Start]:
-        """Return the starts of the workers of a main process, in order."""
         text = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
         lines = (json.loads(line) for line in text.splitlines())
         starts = (Start(**{**fields, "origin": Origin(**fields["origin"])}) for fields in lines)

@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "files.images": "has_image_name image_features",
         "files.known_names": "LEROBOT_INFO_NAME",
         "flaws": "Check Flaw FlawBox LintCheck Severity",
-        "given": "check_source source_of",
+        "given": "source_of",
         "hugging_face": "HuggingFace",
         "left_behind": "check_left_behind",
         "numbered": "Coding Names RowNames SampleTable collect",

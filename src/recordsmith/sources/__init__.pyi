@@ -29,7 +29,6 @@ from recordsmith.sources.flaws import Flaw as Flaw
 from recordsmith.sources.flaws import FlawBox as FlawBox
 from recordsmith.sources.flaws import LintCheck as LintCheck
 from recordsmith.sources.flaws import Severity as Severity
-from recordsmith.sources.given import check_source as check_source
 from recordsmith.sources.given import source_of as source_of
 from recordsmith.sources.hugging_face import HuggingFace as HuggingFace
 from recordsmith.sources.left_behind import check_left_behind as check_left_behind

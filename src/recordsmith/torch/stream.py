@@ -273,8 +273,6 @@ def _usable_device(device: str | torch.device) -> torch.device:
 def _each_tensor(
     batch: Mapping[str, Any], function: Callable[[torch.Tensor], torch.Tensor]
 ) -> dict[str, Any]:
-    """Apply a function to each tensor of a converted batch."""
-
     def applied(entry: Any) -> Any:
         if isinstance(entry, RaggedParts):
             return RaggedParts(*map(function, entry))
@@ -284,7 +282,6 @@ def _each_tensor(
 
 
 def _batches_of_worker(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the batches of a worker, and count them in its state."""
     for batch in loader:
         state["batch_count"] += 1
         yield convert(batch)

@@ -14,7 +14,7 @@ from tests.raising import raises
 
 import recordsmith as rs
 from recordsmith.dataset import column_file
-from recordsmith.loading.order import weighted
+from recordsmith.loading.order import exact_draws
 from recordsmith.loading.order.exact_draws import ExactDraws, exact_shares
 from recordsmith.stores.local import scratch
 from recordsmith.support.permutation import GroupPermutations
@@ -286,7 +286,7 @@ def test_large_arrays_are_in_files(
     dataset = dataset_of([300, 40])
     expected = _epochs(rs.Weighted(dataset, by="label"), 2)
     monkeypatch.setattr(scratch, "_ARRAY_IN_MEMORY_BYTES", 16)
-    monkeypatch.setattr(weighted, "_AT_ONCE", 32)
+    monkeypatch.setattr(exact_draws, "_AT_ONCE", 32)
     assert _epochs(rs.Weighted(dataset, by="label"), 2) == expected
     assert column_file.record_values(dataset, "label").numbers.base is not None
 

@@ -141,7 +141,6 @@ def _next_record(file: ObjectReader, start: int, size: int) -> int:
 
 
 def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
-    """Add that a shard cannot be read."""
     is_missing = isinstance(error, MissingFileError)
     defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
     findings.is_read, findings.checksum = False, None
@@ -151,7 +150,6 @@ def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
 def _read(
     path: str, file: _WatchedFile, new_check: Callable[[], PayloadCheck] | None
 ) -> tuple[ShardFindings, PayloadSummary | None]:
-    """Read a shard from its beginning to its end."""
     findings = ShardFindings(path)
     check = None if new_check is None else new_check()
     for block in read_blocks(file, on_defect=lambda error: findings.add([error])):

@@ -103,11 +103,7 @@ class ArrowDecoder:
             self._row_count += 1
 
     def finish(self) -> Any:
-        """Return a pyarrow.RecordBatch of the payloads, which owns its memory; empty the decoder.
-
-        Raises:
-            CorruptDataError: a feature does not match the schema.
-        """
+        """Return the payloads as a pyarrow.RecordBatch of its own memory; empty the decoder."""
         row_count, self._row_count = self._row_count, 0
         if self._is_flat:
             columns, validity = self._decoder.finish_with_validity()
@@ -229,7 +225,6 @@ def _value(record: Any, section: str, key: str) -> Any:
 
 
 def _check_lengths(key: str, rows: Sequence[Any], size: int) -> None:
-    """Raise CorruptDataError if a row that has the feature does not have `size` values."""
     for number, row in enumerate(rows):
         if row is not None and len(row) != size:
             raise CorruptDataError(

@@ -39,12 +39,7 @@ class ArrowColumns:
     """
 
     def __init__(self, schema: Any) -> None:
-        """Check all columns of a pyarrow.Schema.
-
-        Raises:
-            MissingExtraError: pyarrow is not installed.
-            OptionError: columns have types that a feature cannot store; names all of them.
-        """
+        """Raise OptionError for the columns of a pyarrow.Schema that a feature cannot store."""
         self._pa = import_pyarrow()
         problems = Problems()
         self.kinds = feature_kinds(schema, problems)
@@ -143,10 +138,7 @@ class ArrowColumns:
 
 
 def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str, Kind]:
-    """Return the kind of feature of each column of a pyarrow.Schema; none of type null.
-
-    Adds what cannot be stored to `problems`, after `where`.
-    """
+    """Return the kind of each column of a schema, none of type null; the rest are `problems`."""
     pa = import_pyarrow()
     kinds: dict[str, Kind] = {}
     for field in schema:
@@ -192,11 +184,7 @@ def kind_of_type(arrow_type: Any, *, is_inner: bool = False) -> Kind:
 def read_stream(
     table: ArrowStream,
 ) -> Iterator[tuple[dict[str, Column], dict[str, npt.NDArray[np.bool_]]]]:
-    """Yield the columns and validity of each batch of a table.
-
-    Raises:
-        MissingExtraError, OptionError: as in `ArrowColumns`.
-    """
+    """Yield the columns and validity of each batch of a table; errors as in `ArrowColumns`."""
     pa = import_pyarrow()
     try:
         reader = pa.RecordBatchReader.from_stream(table)

@@ -17,11 +17,7 @@ _DECIMAL_BITS = 128
 
 
 def schema_from_text(text: str) -> Any:
-    """Return the pyarrow.Schema in base64 text, as a manifest has it.
-
-    Raises:
-        ValueError: it is invalid.
-    """
+    """Return the pyarrow.Schema in base64 text, as a manifest has it; ValueError if invalid."""
     pa = import_pyarrow()
     problems = Problems()
     try:

@@ -67,7 +67,10 @@ def arrow_schema(
     if columns is None:
         schema.check_complete("select the columns that you need")
         columns = found
-    names = class_names_document(class_names)
+    names = None
+    if class_names:
+        known = {label: name for label, name in enumerate(class_names) if name is not None}
+        names = json.dumps(known)
     fields = []
     for name in columns:
         if name not in found:
@@ -88,13 +91,6 @@ def columns_of(schema: Schema) -> dict[str, tuple[str, str, FeatureSchema]]:
         for key, feature in schema.sections.get(section, {}).items():
             columns[f"{section}/{key}" if key in columns else key] = (section, key, feature)
     return columns
-
-
-def class_names_document(class_names: Sequence[str | None] | None) -> str | None:
-    """Return class names as a JSON object of names by index; None if there are none."""
-    if not class_names:
-        return None
-    return json.dumps({label: name for label, name in enumerate(class_names) if name is not None})
 
 
 def _field(name: str, section: str, feature: FeatureSchema, class_names: str | None) -> Any:

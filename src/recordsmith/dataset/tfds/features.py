@@ -127,7 +127,6 @@ class Leaf:
 
     @cached_property
     def value_key(self) -> str:
-        """The key of its values in the records."""
         key = f"{self.path}/value" if self.has_shape_key else self.path
         return f"{key}/ragged_flat_values" if len(self.lengths) > 1 else key
 

@@ -155,7 +155,6 @@ def _folders_in(folder: Location) -> list[str]:
 
 
 def _versions(names: Iterable[str]) -> list[str]:
-    """The names that are versions, in order."""
     versions = filter(_VERSION.fullmatch, names)
     return sorted(versions, key=lambda version: [int(part) for part in version.split(".")])
 

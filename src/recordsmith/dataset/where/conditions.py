@@ -91,7 +91,6 @@ class Comparison:
         yield self
 
     def _hits(self, values: Any) -> RowMask:
-        """Whether all tests are true for each value."""
         return reduce(np.logical_and, (_hits(values, name, wanted) for name, wanted in self.tests))
 
 
@@ -118,7 +117,6 @@ Condition: TypeAlias = Comparison | Combination
 
 
 def _hits(values: Any, name: str, wanted: tuple[Value, ...]) -> RowMask:
-    """Whether one test is true for each value."""
     is_text = isinstance(values, BytesArray)
     compare: Callable[[Any, str, Any], RowMask] = (
         _text_hits if is_text else _int_hits if values.dtype == np.int64 else _float_hits
@@ -129,7 +127,8 @@ def _hits(values: Any, name: str, wanted: tuple[Value, ...]) -> RowMask:
         chosen = set(wanted)
         found = np.fromiter((bytes(view) in chosen for view in values.views()), bool)
     elif len(wanted) > _MANY:
-        numbers = _int_values(wanted) if values.dtype == np.int64 else _float_values(wanted)
+        is_int = values.dtype == np.int64
+        numbers = _int_values(wanted) if is_int else np.array([*map(_float_value, wanted)], "f8")
         found = np.isin(values, numbers)
     else:
         found = np.zeros(len(values), np.bool_)
@@ -162,17 +161,13 @@ def _float_hits(values: npt.NDArray[Any], name: str, number: float) -> RowMask:
     return hits & ~np.isnan(values) if name == "!=" else hits
 
 
-def _float_value(number: float) -> Any:
+def _float_value(number: Any) -> Any:
     """A number as a 32-bit float, or as float64 if it is too large."""
     try:
         wanted = np.float64(number)
     except OverflowError:
         wanted = np.float64(math.inf if number > 0 else -math.inf)
     return np.float32(number) if abs(wanted) <= np.finfo(np.float32).max else wanted
-
-
-def _float_values(numbers: Iterable[Any]) -> npt.NDArray[np.float64]:
-    return np.array([_float_value(number) for number in numbers], np.float64)
 
 
 def _int_values(numbers: Iterable[Any]) -> npt.NDArray[np.int64]:

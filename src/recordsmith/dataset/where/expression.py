@@ -61,11 +61,7 @@ class Where:
         return self._condition.evaluate(columns, row_count)
 
     def check(self, schema: Schema) -> None:
-        """Check against the schema of all records, before reading any.
-
-        Raises:
-            OptionError: no record has a feature, or it has another kind.
-        """
+        """Raise OptionError if, by the schema, no record has a feature, or it has another kind."""
         if schema.payload in ("none", "mixed"):
             return
         known = schema.sections.get("context", schema.features)
@@ -77,11 +73,7 @@ class Where:
                 comparison.check_kind(known[comparison.key].kind)
 
     def check_features_found(self) -> None:
-        """Check that all features were found, after all records were evaluated.
-
-        Raises:
-            OptionError: no record had a value of a feature.
-        """
+        """Raise OptionError if none of all records, now evaluated, had a value of a feature."""
         if self._known is not None:
             for key in self.keys:
                 if key in self._unseen:

@@ -138,7 +138,6 @@ class _Parser:
         return re.sub(r"\s", " ", "".join(masked))
 
     def _value_of(self, token: str, place: int) -> Value:
-        """Evaluate a number, or text as UTF-8."""
         is_text = token[-1] in "\"'"
         for escape in re.finditer(r"\\(.)", token, re.DOTALL) if is_text else ():
             if escape[1] not in "\\'\"nrtx" + "uU" * (token[0] in "\"'"):
@@ -189,7 +188,6 @@ class _Parser:
         raise self._error(self._place(node) + len(source), what)
 
     def _comparison(self, node: ast.Compare) -> Comparison:
-        """Convert comparisons of a feature with the values next to it."""
         names = [_OPERATOR_NAMES[type(operator)] for operator in node.ops]
         tests: list[tuple[str, tuple[Value, ...]]] = []
         feature = node.left
@@ -216,7 +214,6 @@ class _Parser:
         return Comparison(key, measure, tuple(tests), ast.unparse(node))
 
     def _constants(self, nodes: list[ast.expr]) -> tuple[tuple[Value, ...], list[ast.expr]]:
-        """Return the values of some nodes, and nodes for the normal form."""
         values: list[Value] = []
         constants: list[ast.expr] = []
         for node in nodes:
@@ -232,7 +229,6 @@ class _Parser:
         return tuple(values), constants
 
     def _feature(self, node: ast.expr) -> tuple[Literal["any", "all", "len"], str]:
-        """Return what is compared, and the key."""
         source = self._source(node)
         if isinstance(node, ast.Call):
             called: Any = self._source(node.func)
@@ -248,7 +244,6 @@ class _Parser:
         raise self._unexpected(node, "a feature, len(…) or all(…)", hint)
 
     def _argument(self, node: ast.Call) -> str:
-        """Return the key in a call such as `has(label)`."""
         called = self._source(node.func)
         if len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
             raise self._unexpected(node, f"{called}(…) with one feature")
@@ -283,7 +278,6 @@ class _Parser:
         return self._error(self._place(node), f"expected {expected}, found {found:.60}{hint}")
 
     def _error(self, place: int, what: str) -> OptionError:
-        """Return an error with an excerpt that marks the place."""
         begin, end = max(0, place - _EXCERPT_LENGTH), place + _EXCERPT_LENGTH
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
@@ -307,7 +301,6 @@ def _unquoted(name: str) -> str:
 
 
 def unknown_feature(key: str, known: Any) -> OptionError:
-    """Return the error for a feature that no record has."""
     return OptionError(
         f"{option('where')} uses the feature {key!r}, but no record has it; "
         + suggest_names(key, known, "the records have no features"),

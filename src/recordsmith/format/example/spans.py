@@ -139,8 +139,13 @@ def contexts_as_examples(
         if kind not in ("Example", "SequenceExample"):
             return None
         pieces.append(payload if kind == "Example" else context_as_example(payload))
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    return b"".join(pieces), np.cumsum(sizes) - sizes, sizes
+    return join_payloads(pieces)
+
+
+def join_payloads(payloads: Sequence[Any]) -> tuple[bytes, Int64Array, Int64Array]:
+    """Join payloads in one buffer; return it with their starts and lengths."""
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    return b"".join(payloads), np.cumsum(lengths) - lengths, lengths
 
 
 def select_features(

@@ -54,7 +54,6 @@ class _Mixing(Augmentation):
         raise NotImplementedError
 
     def _soft_labels(self, labels: Any, count: int) -> Floats:
-        """Return labels as probabilities of classes: (batch, classes)."""
         values = np.asarray(labels)
         if values.dtype.kind == "f" and values.shape == (count, self.classes):
             return np.ascontiguousarray(values, np.float32)

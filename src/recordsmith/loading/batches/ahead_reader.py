@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,9 +21,10 @@ from recordsmith.dataset import Faults
 from recordsmith.format.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.inputs import RecordSource, bytes_read
+from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, fetch_records
 from recordsmith.loading.order.schedule import Step
-from recordsmith.support.buffers import AllocateBytes, Int64Array
+from recordsmith.loading.order.shuffle import PositionOrder
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, FileAccessError
 
 AHEAD_BYTES = 64 << 20
@@ -39,11 +40,6 @@ _ROUNDS_AT_ONCE = 8
 _ROUNDS_AHEAD = 32  # of tiny records
 
 
-Runs: TypeAlias = Callable[[int, Int64Array], "Int64Array | None"]
-"""Called as `runs(epoch, places)`; returns the number of the run of each place, None if there are
-no runs."""
-
-
 class StepPart(NamedTuple):
     """The records begin:end of a step, which are in one run."""
 
@@ -54,20 +50,14 @@ class StepPart(NamedTuple):
 
     @property
     def positions(self) -> Int64Array:
-        """The positions of its records."""
         return self.step.positions[self.begin : self.end]
 
-    @property
-    def completes_step(self) -> bool:
-        """Whether it is the last part of its step."""
-        return self.end == len(self.step.positions)
 
-
-def step_parts(steps: Iterable[Step], runs: Runs) -> Iterator[StepPart]:
-    """Yield the parts of steps, in order; without runs, each step is one part."""
+def step_parts(steps: Iterable[Step], order: PositionOrder) -> Iterator[StepPart]:
+    """Yield the parts of steps, one after the other; without runs, each step is one part."""
     run: object = None
     for number, step in enumerate(steps):
-        of_places = runs(step.epoch, step.places)
+        of_places = order.runs(step.epoch, step.places)
         if of_places is None or not len(of_places):
             run = run if of_places is not None else number
             yield StepPart(step, 0, len(step.positions), run)
@@ -131,7 +121,6 @@ class Rounds:
 
 
 def _sized(records: RecordSource, part: StepPart) -> Round:
-    """Count the bytes and pieces of the records of a part."""
     sized = Round([part])
     # a CorruptDataError: an index cannot be built; reading reports which records are lost
     with suppress(DataError):
@@ -165,49 +154,12 @@ def _joined(sized: Iterable[Round]) -> Iterator[Round]:
         yield joined
 
 
-class FetchedRecords(NamedTuple):
-    """Records that were read.
-
-    payloads: in the order of their positions.
-    faults: the errors of damaged ones by row; their bytes are undefined.
-    read_byte_count: how many bytes were read for them.
-    seconds: how long the step waited for them.
-    """
-
-    payloads: BytesArray
-    faults: Faults
-    read_byte_count: int = 0
-    seconds: float = 0.0
-
-
-def fetch_records(
-    records: RecordSource, positions: Int64Array, allocate: AllocateBytes
-) -> FetchedRecords:
-    """Read records, of which some may be damaged: one by one if an index cannot be built."""
-    faults: Faults = {}
-    with suppress(DataError):
-        payloads = records.read_records(positions, allocate, faults)
-        return FetchedRecords(payloads, faults, bytes_read(payloads))
-    values: list[bytes] = []
-    faults, read_byte_count = {}, 0
-    for row, position in enumerate(positions):
-        try:
-            payloads = records.read_records(position[np.newaxis])
-            read_byte_count += bytes_read(payloads)
-            values.append(payloads.buffer.tobytes())
-        except DataError as error:
-            values.append(b"")
-            # its traceback would keep the memory
-            faults[row] = error.with_traceback(None)
-    return FetchedRecords(BytesArray.from_values(values), faults, read_byte_count)
-
-
 class AheadReader:
     """An iterator over steps and their records, which can be closed from any thread."""
 
-    def __init__(self, records: RecordSource, runs: Runs, steps: Iterable[Step]) -> None:
-        """`runs`: which records are best read in one round."""
-        rounds = Rounds(records, step_parts(steps, runs))
+    def __init__(self, records: RecordSource, order: PositionOrder, steps: Iterable[Step]) -> None:
+        """`order`: of the steps; its runs are best read in one round."""
+        rounds = Rounds(records, step_parts(steps, order))
         self._finish = rounds.finish
         memory = RecycledMemory(2)
         self._runner: JobRunner[tuple[Round, list[FetchedRecords | FileAccessError]]] = JobRunner(
@@ -224,7 +176,6 @@ class AheadReader:
         return self
 
     def __next__(self) -> tuple[Step, FetchedRecords]:
-        """Return the next step and its records."""
         asked_at = time.perf_counter()
         while True:
             if not self._ready:
@@ -236,7 +187,7 @@ class AheadReader:
             if isinstance(records, Exception):
                 raise records
             self._begun.append(records)
-            if part.completes_step:
+            if part.end == len(part.step.positions):
                 parts, self._begun = self._begun, []
                 waited = time.perf_counter() - asked_at
                 return part.step, _put_together(parts)._replace(seconds=waited)
@@ -251,7 +202,6 @@ class AheadReader:
 
 
 def _put_together(parts: list[FetchedRecords]) -> FetchedRecords:
-    """Join the parts of a step."""
     if len(parts) == 1:
         return parts[0]
     faults: Faults = {}

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from recordsmith.dataset import RecordLocation
 from recordsmith.format.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
-from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
     UserFunction,
@@ -43,7 +42,7 @@ from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.loading.order.inputs import RecordSource, bytes_read
+from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
 from recordsmith.loading.order.schedule import EpochProgress, Step
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, option
@@ -121,7 +120,6 @@ class BatchMaker:
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the decoders, which cannot be pickled."""
         return {**vars(self), "_decoders": deque()}
 
     def make(self, step: Step) -> BatchResult:
@@ -225,9 +223,8 @@ class BatchJob:
         self._filled.append((filled - begun, perf_counter() - filled))
 
     def finish(self) -> BatchResult:
-        """Return the batch."""
         begun = perf_counter()
-        maker, failures = self._maker, self._rows.failures
+        maker, failures, cost = self._maker, self._rows.failures, self._cost
         for row in sorted(failures):
             self._check(row)
             position = int(self._rows.positions[row])
@@ -236,8 +233,8 @@ class BatchJob:
         for buffer in self._rows.buffers.values():
             if isinstance(buffer, ImageBuffer):
                 image_pixels, decoded_pixels = buffer.pixel_counts()
-                self._cost.image_pixel_count += image_pixels
-                self._cost.decoded_pixel_count += decoded_pixels
+                cost.image_pixel_count += image_pixels
+                cost.decoded_pixel_count += decoded_pixels
         row_count = self._rows.count - len(failures)
         if failures:
             kept = [row for row in range(self._rows.count) if row not in failures]
@@ -251,19 +248,12 @@ class BatchJob:
             map_batches = map_batches.without_rows()
         if map_batches is not None:
             batch = self._map_batch(map_batches, batch)
-        self._spend(finished - begun, perf_counter() - finished)
+        cost.decoding_seconds += finished - begun + sum(decoding for decoding, _ in self._filled)
+        cost.function_seconds += perf_counter() - finished
+        cost.function_seconds += sum(functions for _, functions in self._filled)
         step, faults = self._step, tuple(self._faults)
         record_count = len(step.positions)
-        return BatchResult(
-            batch, step.after, step.epoch, record_count, self._keys, faults, self._cost
-        )
-
-    def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
-        for decoding, functions in self._filled:
-            decoding_seconds += decoding
-            function_seconds += functions
-        self._cost.decoding_seconds += decoding_seconds
-        self._cost.function_seconds += function_seconds
+        return BatchResult(batch, step.after, step.epoch, record_count, self._keys, faults, cost)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -320,7 +310,6 @@ class BatchJob:
                 return
 
     def _select(self, kept: Int64Array) -> None:
-        """Keep only some of the rows."""
         rows = self._rows
         rows.positions = rows.positions[kept]
         rows.random_numbers = rows.random_numbers.select(kept)
@@ -338,7 +327,6 @@ class BatchJob:
             raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
     def _located(self, error: Exception, row: int) -> DataError:
-        """Return an error of a row with the location of its record."""
         assert isinstance(error, DataError)
         return self._locate(row).located(error)
 
@@ -370,7 +358,6 @@ class BatchJob:
             self._select(np.array(kept, np.int64))
 
     def _entries(self) -> dict[str, Any]:
-        """Return the entries of the batch as far as they are made."""
         entries: dict[str, Any] = dict(self._values)
         for buffer in self._rows.buffers.values():
             entries |= buffer.entries

@@ -81,13 +81,9 @@ def run_jobs(
     prefetch: int,
     upstream: Upstream | None = None,
 ) -> Runner[Made]:
-    """Run jobs when their results are requested, and some ahead.
+    """Run jobs when their results are requested, and `prefetch` ahead; without threads, here.
 
-    Args:
-        jobs: read one after the other, from any thread.
-        threads: how many threads; 0 to work in the caller's.
-        prefetch: how many jobs may be begun ahead of the one requested.
-        upstream: what the next job may wait for, such as another runner.
+    `upstream`: what the next job may wait for, such as another runner.
     """
     if threads:
         return JobRunner(jobs, threads=threads, prefetch=prefetch, upstream=upstream)
@@ -152,7 +148,6 @@ class JobRunner(Generic[Made_co]):
         return self
 
     def __next__(self) -> Made_co:
-        """Return the result of the next job."""
         _check_process(self._process)
         try:
             return self._shared.next()  # type: ignore[no-any-return]
@@ -312,7 +307,6 @@ class _Shared:
     # -- for the threads ---------------------------------------------------------------------------
 
     def take(self) -> Callable[[], None] | None:
-        """Return a task; None at the end."""
         waited = 0.0
         while True:
             with self._lock:

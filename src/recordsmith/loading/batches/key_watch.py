@@ -41,11 +41,7 @@ class KeyWatch:
             self.end_epoch()
 
     def end_epoch(self) -> None:
-        """End an epoch; warn if none of its records has a key.
-
-        Raises:
-            OptionError: the key has no default, and no other record has it.
-        """
+        """Warn if none of the epoch's records has a key; OptionError if no other record has it."""
         if not self._watched or not self._read_count:
             return
         has_all = self._read_count == self._record_count and not self._has_skipped

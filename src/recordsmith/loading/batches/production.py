@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedRecords, Runs
 from recordsmith.loading.batches.batch import BatchJob, BatchMaker, BatchResult
 from recordsmith.loading.batches.job_runner import Job, Runner, run_jobs
 from recordsmith.loading.batches.user_functions import is_calling
 from recordsmith.loading.memory import RecycledMemory
+from recordsmith.loading.order.inputs import FetchedRecords
 from recordsmith.loading.order.schedule import Step
+from recordsmith.loading.order.shuffle import PositionOrder
 from recordsmith.support.errors import DataError, OptionError
 
 
@@ -41,12 +42,14 @@ class Production(msgspec.Struct, frozen=True):
                 remedy="Create another loader for that.",
             )
 
-    def run(self, steps: Iterator[Step], runs: Runs) -> Runner[BatchResult]:
-        """Return what makes the batches; `runs` of records that are best read together."""
+    def run(self, steps: Iterator[Step], order: PositionOrder) -> Runner[BatchResult]:
+        """Return what makes the batches of steps; `order` has the runs that are read together."""
         ahead: AheadReader | None = None
         fetched: Iterable[tuple[Step, FetchedRecords | None]] = ((step, None) for step in steps)
         if self.reads_ahead:
-            fetched = ahead = AheadReader(self.maker.records, runs, steps)
+            from recordsmith.loading.batches.ahead_reader import AheadReader
+
+            fetched = ahead = AheadReader(self.maker.records, order, steps)
         jobs = self._jobs(fetched)
         return run_jobs(jobs, threads=self.thread_count, prefetch=self.prefetch, upstream=ahead)
 

@@ -92,7 +92,6 @@ class _Chain(msgspec.Struct, frozen=True):
 
 
 def _user_map(what: str, functions: Any, argument: str) -> UserFunction | None:
-    """Check a function, or each of a list of them."""
     if not isinstance(functions, (list, tuple)):
         return _user_function(what, functions, argument)
     checked = [_user_function(what, function, argument) for function in functions]
@@ -231,10 +230,7 @@ class MappedRows:
                 self._changed.add(name)
 
     def columns(self, given: Mapping[str, Column]) -> dict[str, Any]:
-        """Return the results as columns, in the order of the rows.
-
-        `given`: the columns of the examples, with the rows that were added.
-        """
+        """Return the results as columns, row by row; `given` are the columns of the examples."""
         rows = sorted(self._results)
         results = [self._results[row] for row in rows]
         first = results[0]
@@ -273,7 +269,6 @@ def _error(what: str, problem: str, where: RecordLocation, remedy: str = "") -> 
 
 
 def _kind(value: object) -> str:
-    """Describe a value briefly."""
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return f"{value!r:.50}"
     return f"a {type(value).__name__}"
@@ -334,7 +329,6 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a str, or a list or an array of nothing else."""
     if isinstance(value, str):
         return True
     if isinstance(value, np.ndarray):

@@ -178,7 +178,7 @@ class Episodes(LoaderInput):
                 layout.is_complete,
                 lambda: iter(self._first_windows),
                 self.dataset.view.find_key,
-                self._not_of_steps,
+                self._first[1],
             )
         ]
 
@@ -189,13 +189,7 @@ class Episodes(LoaderInput):
 
     @property
     def _first_windows(self) -> list[tuple[int, bytes]]:
-        """The position and payload of a window of each of the first episodes."""
         return self._first[0]
-
-    @property
-    def _not_of_steps(self) -> dict[str, DataError]:
-        """The errors of features without values for each step in any of the first episodes."""
-        return self._first[1]
 
     @cached_property
     def _first(self) -> tuple[list[tuple[int, bytes]], dict[str, DataError]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -70,7 +71,6 @@ class WindowTable:
 
     @property
     def keys(self) -> list[str]:
-        """All features of a window."""
         own = [EPISODE, START, IS_STEP, *(f"{IS_STEP}/{key}" for key in self.shape.ranges)]
         return [*self.layout.kinds, *own]
 
@@ -124,7 +124,6 @@ class WindowReader:
         self._memory = RecycledMemory(2)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out decoders and memory."""
         return {**vars(self), "_decoders": None, "_memory": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -132,11 +131,9 @@ class WindowReader:
         self._reset()
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """Return the sizes in bytes of the episodes of windows: int64, (count,)."""
         return self._records.record_sizes(self._table.find(positions)[0])
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of the episode of a window."""
         return self._records.locate_record(int(self._table.find(np.array([position]))[0][0]))
 
     def read_records(
@@ -145,7 +142,6 @@ class WindowReader:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the windows at many positions as Examples; as in `SelectedRecords`."""
         positions = np.asarray(positions, np.int64)
         episodes, numbers = self._table.find(positions)
         firsts = self._table.shape.first_steps(numbers)
@@ -203,7 +199,6 @@ class WindowReader:
         return payloads
 
     def _joined(self, kept: list[npt.NDArray[np.uint8]]) -> BytesArray:
-        """Return payloads end to end."""
         offsets = offsets_from_lengths([len(payload) for payload in kept])
         if len(kept) == 1:
             return BytesArray(kept[0], offsets)
@@ -225,11 +220,8 @@ class WindowReader:
             examples.append(example)
         return BytesArray.from_values(examples)
 
-    def _allocate(self, byte_count: int) -> npt.NDArray[np.uint8]:
-        return self._memory.empty("", (byte_count,), np.uint8)
-
-    def _allocate_windows(self, byte_count: int) -> npt.NDArray[np.uint8]:
-        return self._memory.empty("windows", (byte_count,), np.uint8)
+    def _allocate(self, byte_count: int, name: str = "") -> npt.NDArray[np.uint8]:
+        return self._memory.empty(name, (byte_count,), np.uint8)
 
     def _fail(
         self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
@@ -330,9 +322,8 @@ class WindowReader:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
             return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
-        return made, BytesArray(
-            *ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows)
-        )
+        allocate = partial(self._allocate, name="windows")
+        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made), allocate))
 
     def _check(
         self,
@@ -423,7 +414,6 @@ class WindowReader:
 
 
 def _check_decodes(key: str, images: BytesArray) -> None:
-    """Raise CorruptDataError for the first image that cannot be decoded."""
     for number, data in enumerate(images.views()):
         try:
             if len(data):
@@ -435,7 +425,6 @@ def _check_decodes(key: str, images: BytesArray) -> None:
 
 
 def _any_negative(lengths: RaggedArray) -> npt.NDArray[np.bool_]:
-    """Return which rows have a negative number."""
     of_value = np.repeat(np.arange(len(lengths)), lengths.lengths)
     negative = np.zeros(len(lengths), np.bool_)
     negative[of_value[np.asarray(lengths.values) < 0]] = True
@@ -467,11 +456,7 @@ def _take(
     lengths: Int64Array,
     outside: npt.NDArray[np.bool_] | None,
 ) -> RaggedArray:
-    """Return the values of spans, (windows, steps), as a row for each window.
-
-    Args:
-        outside: the steps whose values become 0 or empty.
-    """
+    """Return the values of spans, (windows, steps), as rows; steps `outside` are 0 or empty."""
     flat = lengths.reshape(-1)
     offsets = offsets_from_lengths(flat)
     places = np.arange(offsets[-1]) + np.repeat(starts.reshape(-1) - offsets[:-1], flat)

@@ -209,7 +209,6 @@ class Text(Bytes):
         return (array.reshape(column.shape),)
 
     def _decoded(self, column: Column) -> list[str]:
-        """Return all texts of a column, end to end."""
         values = column.values if isinstance(column, RaggedArray) else column.reshape(-1)
         assert isinstance(values, BytesArray)
         texts = []

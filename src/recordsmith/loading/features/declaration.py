@@ -22,7 +22,6 @@ Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 
 
 def declare_features(features: Features | None, preview: Preview) -> dict[str, Feature]:
-    """Return a Feature for each name."""
     schema, known_features = preview.schema, preview.features
     decodes_images = features is not None
     if features is None:
@@ -70,7 +69,6 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
 
 
 def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
-    """Return a list of keys as a dict."""
     keys: dict[str, Feature | str] = {}
     for key in features:
         if not isinstance(key, str):

@@ -125,7 +125,6 @@ class BatchRows(msgspec.Struct):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
         return len(self.positions)
 
     def each(
@@ -232,7 +231,6 @@ class RandomNumbers:
         return np.random.Generator(np.random.Philox(key=[key, place]))
 
     def select(self, rows: Int64Array) -> RandomNumbers:
-        """Return the random numbers of some of the rows."""
         return RandomNumbers(self._seed, self._epoch, self.places[rows])
 
     def _key(self, purpose: str) -> np.uint64:

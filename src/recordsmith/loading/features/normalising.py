@@ -169,7 +169,6 @@ class Scaling(NamedTuple):
 
 
 def _of_folder(datasets: Sequence[Dataset]) -> Normalisation:
-    """Return the statistics next to the manifest of a dataset."""
     folders = {
         shard.location.parent
         for dataset in datasets

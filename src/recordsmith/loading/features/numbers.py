@@ -208,7 +208,6 @@ def _converted(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[A
 
 
 def _is_within(numbers: npt.NDArray[Any], integers: np.dtype[Any]) -> npt.NDArray[np.bool_]:
-    """Return which numbers are within the range of an integer type."""
     least, largest = np.iinfo(integers).min, np.iinfo(integers).max
     if numbers.dtype.kind == "f":  # these limits are powers of two, which floats hold
         return (numbers >= float(least)) & (numbers < float(largest + 1))
@@ -289,15 +288,9 @@ class Padded(ValueFeature):
 def pad(
     values: Any, lengths: Int64Array, width: int | None, fill: float
 ) -> tuple[npt.NDArray[Any], Int64Array]:
-    """Pad or cut rows to one length.
+    """Pad or cut rows, whose values are end to end, to one width; None for that of the longest.
 
-    Args:
-        values: (value_count, ...), all rows end to end.
-        lengths: int64, (rows,): how many values each row has.
-        width: of all rows; None for that of the longest.
-
-    Returns:
-        (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
+    Returns (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
     """
     if width is None:
         width = int(lengths.max(initial=0))
@@ -338,7 +331,6 @@ def check_room(length: object, policy: object) -> None:
 
 
 def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataError:
-    """Return the error of a row that is too long."""
     return CorruptDataError(
         Defect.FEATURE_SHAPE,
         problem,

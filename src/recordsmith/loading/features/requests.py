@@ -46,13 +46,8 @@ def resolve_requests(
 ) -> ResolvedRequests:
     """Return a FeatureSpec with its kind for each key that a feature reads.
 
-    A schema without records accepts everything.
-
-    Args:
-        features: by the names of their entries in a batch.
-        preview: of the records.
-        may_skip: whether records without a feature may be skipped.
-        is_part: whether it is of a part of a mix, whose other parts may have optional keys.
+    A schema without records accepts everything. `may_skip`: records without a feature; `is_part`:
+    other parts of a mix may have optional keys.
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(schema, may_skip=may_skip)
@@ -207,7 +202,6 @@ def warn_of_absent(absent: Sequence[AbsentKey]) -> dict[str, AbsentKey]:
 
 
 def _with_prefix(error: OptionError, prefix: str) -> OptionError:
-    """Return a copy of an error whose problem says where it is."""
     prefixed = copy(error)
     if not error.problem and error.expected:  # the message is made of option and value
         prefixed.problem = str(error)
@@ -254,7 +248,6 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
 
 
 def _check_payload(schema: Schema, *, may_skip: bool) -> None:
-    """Check that the records are Examples."""
     if schema.payload not in ("Example", "mixed", "none"):
         raise NotAnExampleError(schema.payload, "Examples")
     if schema.payload == "mixed" and not may_skip:
@@ -268,13 +261,7 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 def resolve_for_all(
     features: Mapping[str, Feature], previews: Sequence[Preview], *, may_skip: bool
 ) -> ResolvedRequests:
-    """Resolve the requests for several datasets.
-
-    Each must have the features that all records must have. A warning names one without others.
-
-    Args:
-        previews: of each dataset.
-    """
+    """Resolve the requests for several datasets, each of which must have the required features."""
     kinds: dict[str, tuple[int, Kind]] = {}
     lacking: list[AbsentKey] = []
     for number, preview in enumerate(previews if len(previews) > 1 else ()):

@@ -132,7 +132,6 @@ def _measure(loader: Loader, report: BenchReport, on_update: OnUpdate) -> BenchR
 
 
 def _difference(before: LoaderStats, after: LoaderStats, seconds: float) -> LoaderStats:
-    """The statistics of the batches between two moments."""
     counted = {
         field.name: getattr(after, field.name) - getattr(before, field.name)
         for field in fields(LoaderStats)
@@ -142,7 +141,6 @@ def _difference(before: LoaderStats, after: LoaderStats, seconds: float) -> Load
 
 
 def _image_key(schema: Schema, key: str | None) -> str | None:
-    """The feature with the images; None if there are none."""
     images = [name for name, known in schema.features.items() if known.content == "image"]
     if key is None:
         return next((name for name in find_images(schema.features) if name in images), None)

@@ -73,7 +73,7 @@ class BenchReport(Report):
         """Sentences on what limits the loader, based on these figures."""
         if not self.measured.batch_count:
             return ()
-        return (*_on_stages(self), *_on_dataset(self))
+        return tuple(_advice(self))
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON-able dict; counts are named records, threads."""
@@ -129,8 +129,7 @@ class BenchReport(Report):
         )
 
 
-def _on_stages(report: BenchReport) -> Iterator[str]:
-    """What limits the loader, and how fast a training step may be."""
+def _advice(report: BenchReport) -> Iterator[str]:
     yield report.measured.bottleneck
     rate = report.measured.records_per_second
     if rate:
@@ -139,9 +138,6 @@ def _on_stages(report: BenchReport) -> Iterator[str]:
             f"A training step on a batch of {count:,} that takes longer than "
             f"{_rounded(1000 * count / rate)} ms will not wait for this loader."
         )
-
-
-def _on_dataset(report: BenchReport) -> Iterator[str]:
     if not report.measured.is_remote:
         yield (
             "Files in the page cache are read from memory: to measure the disk, use more data than "

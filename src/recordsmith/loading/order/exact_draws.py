@@ -68,7 +68,6 @@ class ExactDraws:
         self._latest: tuple[EpochDraws, ...] = ()
 
     def epoch(self, epoch: int) -> EpochDraws:
-        """Return the draws of an epoch."""
         lags, first = np.zeros(len(self._parts), np.int64), 0
         for draws in self._latest:
             if draws.epoch == epoch:
@@ -140,7 +139,7 @@ def exact_shares(weights: Shares, draw_count: int, counts: npt.ArrayLike = 1) ->
     _, exponent = np.frexp(weights.max())
     shares: Shares = np.ldexp(weights, -exponent) * counts  # sums of the weights could overflow
     # the same on all machines: NumPy's sums depend on the processor
-    shares *= draw_count / math.fsum(float(some.cumsum()[-1]) for some in _pieces(shares))
+    shares *= draw_count / math.fsum(float(some.cumsum()[-1]) for some in pieces(shares))
     return shares
 
 
@@ -157,6 +156,7 @@ def _smallest(keys: npt.NDArray[Any], count: int) -> Int64Array:
     return np.concatenate([below, np.flatnonzero(keys == limit)[: count - len(below)]])
 
 
-def _pieces(numbers: Shares) -> Iterator[Shares]:
+def pieces(numbers: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield an array some millions of numbers at a time."""
     for start in range(0, len(numbers), _AT_ONCE):
         yield numbers[start : start + _AT_ONCE]

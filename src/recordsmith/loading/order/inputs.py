@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice, pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,6 +54,43 @@ class RecordSource(Protocol):
 
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of a record."""
+
+
+class FetchedRecords(NamedTuple):
+    """Records that were read.
+
+    payloads: in the order of their positions.
+    faults: the errors of damaged ones by row; their bytes are undefined.
+    read_byte_count: how many bytes were read for them.
+    seconds: how long the step waited for them.
+    """
+
+    payloads: BytesArray
+    faults: Faults
+    read_byte_count: int = 0
+    seconds: float = 0.0
+
+
+def fetch_records(
+    records: RecordSource, positions: Int64Array, allocate: AllocateBytes
+) -> FetchedRecords:
+    """Read records, of which some may be damaged: one by one if an index cannot be built."""
+    faults: Faults = {}
+    with suppress(DataError):
+        payloads = records.read_records(positions, allocate, faults)
+        return FetchedRecords(payloads, faults, bytes_read(payloads))
+    values: list[bytes] = []
+    faults, read_byte_count = {}, 0
+    for row, position in enumerate(positions):
+        try:
+            payloads = records.read_records(position[np.newaxis])
+            read_byte_count += bytes_read(payloads)
+            values.append(payloads.buffer.tobytes())
+        except DataError as error:
+            values.append(b"")
+            # its traceback would keep the memory
+            faults[row] = error.with_traceback(None)
+    return FetchedRecords(BytesArray.from_values(values), faults, read_byte_count)
 
 
 class LoaderInput(ABC):

@@ -260,7 +260,6 @@ class _RenamedRecords:
         allocate: AllocateBytes = empty_bytes,  # noqa: ARG002
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
         payloads = self._source.read_records(positions, empty_bytes, faults)
         return MadePayloads(_renamed(payloads, self._names), bytes_read(payloads))
 
@@ -303,7 +302,6 @@ class MixedRecords:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
         groups = self._by_shard(positions)
         if groups is not None:  # in one round, over a network
             offsets = offsets_from_lengths(payload_sizes(len(positions), groups))
@@ -320,14 +318,12 @@ class MixedRecords:
         return MadePayloads(in_order(pieces, len(positions), allocate), read_byte_count)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""
         sizes = np.empty(len(positions), np.int64)
         for source, members, own in self._by_source(positions):
             sizes[members] = source.record_sizes(own)
         return sizes
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of the record at a position."""
         at = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self._sources[at].locate_record(position - int(self._starts[at]))
 
@@ -409,7 +405,6 @@ class MixOrder(PositionOrder):
 
 
 def _checked_names(rename: object, part_count: int) -> Sequence[Mapping[str, str] | None]:
-    """Return the new names of features of each part."""
     if rename is None:
         return [None] * part_count
     is_list = isinstance(rename, (list, tuple)) and len(rename) == part_count
@@ -454,7 +449,6 @@ def _weights_by_epoch(parts: Sequence[tuple[Any, Any]]) -> list[list[Fraction]]:
 
 
 def _draws_of(draw_count: int, weights: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return how many examples an epoch reads from each dataset."""
     counts = tuple(shared_out(draw_count, weights))
     for number, (count, weight) in enumerate(zip(counts, weights, strict=True)):
         if weight and count == 0:

@@ -79,14 +79,9 @@ class RankShare:
         return range((self.worker - passed) % self.worker_count, step_count, self.worker_count)
 
     def places(self, read: int, steps: range) -> list[Int64Array]:
-        """Return the places that this rank reads in each of some steps.
+        """Return the places that this rank reads in each of some ascending steps: int64 arrays.
 
-        Args:
-            read: how many places of the epoch were read before step 0.
-            steps: ascending, all of them less than `step_count(read)`.
-
-        Returns:
-            Arrays of int64, (batch_size,); the last one may have fewer.
+        `read`: how many places of the epoch were read before step 0.
         """
         firsts = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64) * self.step_size
         row_count = self.batch_size

@@ -33,12 +33,7 @@ class Documents:
     def __init__(
         self, token_counts: npt.NDArray[Any], extra_count: int, order: Permutations | None
     ) -> None:
-        """
-        Args:
-            token_counts: of each document.
-            extra_count: tokens that are appended to each document that has some.
-            order: None packs the documents as they come.
-        """
+        """`extra_count`: tokens that are appended to each document that has some."""
         self.count = len(token_counts)
         self.token_counts = token_counts
         self._extra_count = extra_count
@@ -191,10 +186,9 @@ def _ranges(begins: Int64Array, counts: Int64Array) -> Int64Array:
 def _best_fit_decreasing(
     sizes: Int64Array, length: int, *, keeps_all: bool
 ) -> tuple[Int64Array, Int64Array]:
-    """Pack pieces, the largest ones first, and leave out the emptiest row unless `keeps_all`.
+    """Pack pieces, the largest first, and leave out the emptiest row unless `keeps_all`.
 
-    Returns:
-        The indexes of the pieces, row by row, and how many each row has.
+    Returns the indexes of the pieces, row by row, and how many each row has.
     """
     rows = np.empty(len(sizes), np.int64)
     decreasing = np.argsort(-sizes, kind="stable")

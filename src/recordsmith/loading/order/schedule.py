@@ -173,15 +173,10 @@ class Schedule:
         return {"version": VERSION, **asdict(progress), "order": self._describe(self.order)}
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
-        """Return what must be equal for a state to fit."""
         return {**order.describe(), **self._described}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Schedule, EpochProgress]:
-        """Return a schedule with the order of a state, and the progress of the state.
-
-        Raises:
-            OptionError: the state is invalid, or of another dataset or order.
-        """
+        """Return a schedule with the order of a state, and its progress; OptionError if invalid."""
         if not isinstance(state, Mapping) or not is_same(state.get("version"), VERSION):
             raise OptionError(
                 option="state", value=state, expected=f"a state_dict() of version {VERSION}"

@@ -24,15 +24,9 @@ from recordsmith.support.permutation import Permutations
 
 
 def mixed_in_windows(places: Int64Array, count: int, size: int, *key: int | str) -> Int64Array:
-    """Return the place that comes at each place after shuffling within windows.
+    """Return the place that comes at each place after shuffling within windows: int64, (n,).
 
-    Args:
-        places: int64, (n,), from 0 to count - 1.
-        size: places in a window; the last one may have fewer.
-        key: the seed, and what distinguishes this order from others of the same seed.
-
-    Returns:
-        int64, (n,).
+    `key`: the seed, and what distinguishes this order from others of the same seed.
     """
     windows = places // size
     begins = windows * size
@@ -60,22 +54,10 @@ class PositionOrder(ABC):
 
     @abstractmethod
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        """Return the positions at some places.
-
-        Args:
-            epoch: counted from 0.
-            places: int64, (n,), from 0 to count - 1.
-
-        Returns:
-            int64, (n,).
-        """
+        """Return the positions at some places, from 0 to count - 1, of an epoch: int64, (n,)."""
 
     def runs(self, epoch: int, places: Int64Array) -> Int64Array | None:  # noqa: ARG002
-        """Return the run of each place, if the records of a run are best read together.
-
-        Returns:
-            int64, (n,), ascending with the places; None if there are no runs.
-        """
+        """Return the run of each place, ascending, if its records are best read together."""
         return None
 
     @abstractmethod

@@ -12,14 +12,14 @@ a temporary file where it is large.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, readable_values
-from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares
+from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares, pieces
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
@@ -29,7 +29,6 @@ from recordsmith.support.permutation import GroupPermutations, mix_bits, random_
 
 _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
-_AT_ONCE = 1 << 20
 
 
 class Weighted(DatasetInput):
@@ -303,12 +302,15 @@ def _by_weight(weights: Shares) -> tuple[npt.NDArray[Any], Shares, Int64Array]:
     """Return the positions sorted by weight, the different weights, and the records of each."""
     positions = weights.argsort(kind="stable")
     in_order = weights[positions]
-    is_first = np.ones(len(weights), np.bool_)
-    is_first[1:] = in_order[1:] != in_order[:-1]
-    firsts = np.flatnonzero(is_first)
+    firsts = _firsts(in_order)
     result = _positions_array(len(weights))
     result[:] = positions
     return result, in_order[firsts], np.diff(firsts, append=len(weights))
+
+
+def _firsts(in_order: npt.NDArray[Any]) -> Int64Array:
+    """Return where each run of equal values begins; there is at least one."""
+    return np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1]))
 
 
 def _classes_of(numbers: npt.NDArray[Any]) -> tuple[Int64Array, npt.NDArray[Any], Int64Array]:
@@ -317,20 +319,15 @@ def _classes_of(numbers: npt.NDArray[Any]) -> tuple[Int64Array, npt.NDArray[Any]
         values, strata, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         return values, strata, counts
     counts = np.zeros(int(numbers.max()) + 1, np.int64)
-    for some in _parts(numbers):
+    for some in pieces(numbers):
         counts += np.bincount(some, minlength=len(counts))
     values = np.flatnonzero(counts)
     if len(values) < len(counts):
         classes = np.zeros(len(counts), numbers.dtype)
         classes[values] = np.arange(len(values))
-        for some in _parts(numbers):  # in place, as there may be very many
+        for some in pieces(numbers):  # in place, as there may be very many
             some[:] = classes[some]
     return values, numbers, counts[values]
-
-
-def _parts(numbers: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    for start in range(0, len(numbers), _AT_ONCE):
-        yield numbers[start : start + _AT_ONCE]
 
 
 def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[Any]:
@@ -338,12 +335,10 @@ def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArr
     nexts = offsets_from_lengths(counts)[:-1].copy()
     result = _positions_array(len(strata))
     start = 0
-    for some in _parts(strata):
+    for some in pieces(strata):
         order = some.argsort(kind="stable")
         in_order = some[order]
-        is_first = np.ones(len(some), np.bool_)
-        is_first[1:] = in_order[1:] != in_order[:-1]
-        firsts = np.flatnonzero(is_first)
+        firsts = _firsts(in_order)
         lengths = np.diff(firsts, append=len(some))
         within = np.arange(len(some)) - np.repeat(firsts, lengths)
         result[nexts[in_order] + within] = order + start

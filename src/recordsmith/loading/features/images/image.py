@@ -363,7 +363,6 @@ class DecodedImageBuffer(ImageBuffer):
             self.entries[f"{name}_sizes"] = inner_size
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
-        """Return the placements and the frame of the images."""
         return place_all(fit, self.sizes, self._name, rows)
 
     def _find_equals(self) -> dict[int, int]:
@@ -438,7 +437,6 @@ class DecodedImageBuffer(ImageBuffer):
             self._place(out, placement, decoded, divisor)
 
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
-        """Return the part of a raw array that a placement uses."""
         top, left, height, width = placement[:4]
         pixels = raw[top : top + height, left : left + width]
         return Part(convert_pixels(pixels, self._feature.channels, self._bits), top, left)
@@ -463,7 +461,6 @@ class DecodedImageBuffer(ImageBuffer):
             self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
 
     def _divisor(self, number: int, placement: Placement) -> int:
-        """Return the divisor of the size at which an image is decoded."""
         head = self._stored.file(number)[1]
         if self._feature.exact or head.format != "jpeg":
             return 1

@@ -195,7 +195,6 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
 
 
 def _other_pixels(key: str, dtype: str) -> str:
-    """How to read pixels that are not 8 or 16 bits."""
     return (
         f"Read {dtype} pixels as numbers: rs.Raw({key!r}, (height, width, channels), {dtype!r}) "
         f"for images of one size, or rs.Bytes({key!r}) and np.frombuffer for others."
