@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from recordsmith.engines.ray import Ray as Ray
     from recordsmith.engines.spark import Spark as Spark
 
-_NAMES = {"beam": "Beam", "processes": "Processes", "ray": "Ray", "spark": "Spark"}
-
-__getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"beam": "Beam", "processes": "Processes", "ray": "Ray", "spark": "Spark"}
+)
+_NAMES = {name.lower(): name for name in __all__}
 __all__ += ["Engine", "parse_engine"]
 
 
