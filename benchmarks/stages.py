@@ -69,7 +69,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     from recordsmith.dataset import ShardWriter
     from recordsmith.sources import ignore_note
     from recordsmith.writing.building.shards import survey_written
-    from recordsmith.writing.packing.pack_options import PackOptions
+    from recordsmith.writing.packing.pack_options import PackOptions, SampleEncoder
     from recordsmith.writing.packing.shard_assignment import assign_shards
 
     steps = Steps()
@@ -78,7 +78,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
         plan = assign_shards(listing, options, source.describe())
-    encoder = options.encoder(listing.reader)
+    encoder = SampleEncoder(options, listing.reader.kinds())
     numbers = plan.numbers(plan.shards[0]).tolist()
     with ShardWriter(out) as writer:
         for start in range(0, len(numbers), _AT_ONCE):

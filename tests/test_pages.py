@@ -300,18 +300,49 @@ def test_written_bytes_match_the_page(tmp_path: Path) -> None:
     assert data == engine.compress(encode_record(b"abc")) + engine.flush()
 
 
-@pytest.mark.parametrize("page", [FORMAT, SECURITY], ids=["format", "security"])
-def test_named_tests_and_files_exist(page: str) -> None:
-    paths = re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", page)
-    names = re.findall(r"`(test_\w+)`", page)
+MODULE_PATH = re.compile(r"`(?:src/recordsmith/)?([\w-]+(?:/[\w-]+)+\.(?:pyx?|pxd|h))`")
+MODULE_NAME = re.compile(r"(?<![\w/.@-])recordsmith((?:\.[A-Za-z_]\w*)+)")
+
+
+def is_in_package(name: str) -> bool:
+    """Whether a dotted name below recordsmith is a module, or the first name in one."""
+    folder, names = PACKAGE, name.split(".")
+    while names and (folder / names[0]).is_dir():
+        folder /= names.pop(0)
+    if not names:
+        return True
+    module = folder / f"{names[0]}.py"
+    if module.exists() or [*folder.glob(f"{names[0]}.*.so")]:
+        names.pop(0)
+    else:
+        module = folder / "__init__.py"
+    return not names or re.search(rf"\b{names[0]}\b", module.read_text("utf-8")) is not None
+
+
+def test_named_tests_files_and_modules_exist() -> None:
     sources = "\n".join(
         path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py")
     )
-    for path in paths:
-        if (REPOSITORY / path.partition("/")[0]).exists():  # an installed package has no sources
-            assert (REPOSITORY / path).exists(), path
-    for name in names:
-        assert f"def {name}(" in sources or list((REPOSITORY / "tests").rglob(f"{name}.py")), name
+    has_sources = (REPOSITORY / "src").exists()  # an installed package has none
+    missing = []
+    folders = (REPOSITORY / name for name in ("docs", "examples", "tests"))
+    for page in [*REPOSITORY.glob("*.md"), *(path for f in folders for path in f.rglob("*.md"))]:
+        text = page.read_text("utf-8")
+        named = {
+            path: (REPOSITORY / path).exists()
+            for path in re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", text)
+            if (REPOSITORY / path.partition("/")[0]).exists()
+        }
+        named |= {
+            name: f"def {name}(" in sources or any((REPOSITORY / "tests").rglob(f"{name}.py"))
+            for name in re.findall(r"`(test_\w+)`", text)
+        }
+        named |= {f"recordsmith{n}": is_in_package(n[1:]) for n in MODULE_NAME.findall(text)}
+        for path in MODULE_PATH.findall(text) if has_sources else ():
+            near = (PACKAGE, PACKAGE.parent, REPOSITORY, page.parent)
+            named[path] = any((folder / path).exists() for folder in near)
+        missing += [(page.name, name) for name, is_there in named.items() if not is_there]
+    assert not missing
 
 
 def test_memory_of_decoding(reference: Any) -> None:

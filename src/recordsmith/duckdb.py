@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError
+from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError, needs_extra
 
-try:
+with needs_extra("duckdb", "duckdb", "pyarrow"):
     import duckdb
     import pyarrow as pa
     from pyarrow import dataset as arrow_dataset
-except ImportError as _error:
-    raise MissingExtraError("duckdb", _error.name or "duckdb") from None
 
 # Versions before 2.0 replace `x > 1` by a filter that is false for NaN, for which it is true.
 if int(duckdb.__version__.partition(".")[0]) < 2:
@@ -145,18 +143,13 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
         self._location = _location_names(features.names) if location else {}
         names = self._location
         types = zip(names, (pa.string(), pa.string(), pa.int64()), strict=False)
-        self._schema = pa.schema([*(pa.field(*each) for each in types), *features])
+        self._schema = pa.schema([*(pa.field(*pair) for pair in types), *features])
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def scanner(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Any = None,
-        **_: Any,
-    ) -> _Scan:
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scan:
         """Return a scan of some columns, by default all, of the rows for which a filter is true.
 
         The filter is a `pyarrow.dataset.Expression`, which may use other columns.

@@ -168,11 +168,11 @@ class GrainIteration(grain.DatasetIterator):
         self._worker, self._worker_count = worker, worker_count
         self._begin(self._loader.state_dict(), 0)
 
-    def _begin(self, place: Mapping[str, Any], taken_count: int, has_ended: bool = False) -> None:
+    def _begin(self, state: Mapping[str, Any], taken_count: int, has_ended: bool = False) -> None:
         """Resume after some batches of this worker, counted from a place."""
-        self._loader.load_state_dict(place)
+        self._loader.load_state_dict(state)
         self._own.close()
-        self._place, self._taken_count, self._has_ended = place, taken_count, has_ended
+        self._place, self._taken_count, self._has_ended = state, taken_count, has_ended
         self._own = self._loader.for_worker(
             self._worker, self._worker_count, skipped_count=taken_count
         )

@@ -106,7 +106,10 @@ class _Batches(keras.utils.PyDataset):
                     "packing, or with a slice.",
                 )
             self._given_count += 1
-            return tuple(_chosen_entries(batch, entry) for entry in self._chosen)
+            return tuple(
+                batch[entry] if isinstance(entry, str) else {name: batch[name] for name in entry}
+                for entry in self._chosen
+            )
 
     def on_epoch_begin(self) -> None:
         with self._lock:
@@ -159,7 +162,3 @@ def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
                     expected="numbers of one shape",
                     remedy=f"Use rs.Padded, or convert it in {option('map_batches')}.",
                 )
-
-
-def _chosen_entries(batch: dict[str, Any], entry: str | Sequence[str]) -> Any:
-    return batch[entry] if isinstance(entry, str) else {name: batch[name] for name in entry}

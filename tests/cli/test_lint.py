@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from recordsmith.cli import app, load_command
 from recordsmith.sources.formats import SourceOptions
 
-from ..linting.planted import (
+from ..checking.linting.planted import (
     FRUIT_FAULTS,
     fruit_folders,
     pair_folders,

@@ -10,7 +10,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.cli.wording import option_in_shell
 
-from ..linting.planted import photo, rotated, save, voc_pets, write_xml
+from ..checking.linting.planted import photo, rotated, save, voc_pets, write_xml
 from ..places import flip
 
 

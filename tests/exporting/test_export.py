@@ -21,9 +21,8 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app, load_command
-from recordsmith.exporting import ExportReport
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, WHAT, FolderExporter
+from recordsmith.exporting import EXPORTERS, ExportReport, ExportWriter
+from recordsmith.exporting.exporter import WHAT, FolderExporter
 from recordsmith.stores import EXPORT_NOTE, Location
 from recordsmith.stores.folders import BEGUN_NOTE
 from recordsmith.stores.local.store import LocalStore

@@ -18,8 +18,8 @@ from uuid import uuid4
 import pytest
 
 import recordsmith as rs
+from recordsmith.exporting import EXPORTERS
 from recordsmith.exporting.export_dataset import formats_with
-from recordsmith.exporting.exporter import EXPORTERS
 from recordsmith.exporting.formats.webdataset import WebDatasetShards
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.tasks import Task, run_task

@@ -60,7 +60,7 @@ class Fuzz:
             with rs.ShardWriter(path) as writer:
                 for row in range(3):
                     writer.write_example({"id": row, "text": "x", "score": 0.5})
-            entries.append(writer.entry)
+            entries.append(writer.entry())
         schema = rs.open(folder).schema
         manifest = Manifest(
             {"train": tuple(entries[:1]), "test": tuple(entries[1:])},

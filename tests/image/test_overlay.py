@@ -86,7 +86,7 @@ def test_the_colours_of_100_classes_are_distinct(vision: str) -> None:
 def test_areas_are_tinted_and_outlined_and_background_is_clear() -> None:
     mask = np.zeros((100, 100), np.uint8)
     mask[20:60, 30:70] = 3
-    shown = blend_mask(flat(), mask, opacity=0.5)
+    shown = blend_mask(flat(), mask)
     assert bounds(changed(shown)) == (20, 30, 59, 69)
     middle = [round((GREY + channel) / 2) for channel in label_colour(3)]
     assert np.abs(shown[40, 50].astype(int) - middle).max() <= 1

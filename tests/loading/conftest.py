@@ -15,7 +15,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
-from recordsmith.loading.features.feature import BatchBuffer, BatchRows, ColumnRequest, RowFeature
+from recordsmith.loading import BatchRows, ColumnRequest
+from recordsmith.loading.features.feature import BatchBuffer, RowFeature
 from recordsmith.stores import as_folder
 from recordsmith.support.errors import CorruptDataError, Defect
 

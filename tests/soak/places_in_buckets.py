@@ -16,7 +16,7 @@ from pathlib import Path
 from shared import option_parser
 
 TESTS = Path(__file__).parent.parent
-FOLDERS = ("dataset", "examining", "reshaping", "loading")
+FOLDERS = ("dataset", "checking", "writing/reshaping", "loading")
 
 
 def main() -> int:

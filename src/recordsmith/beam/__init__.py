@@ -10,14 +10,10 @@
 Runners divide the shards of a dataset into ranges of records, also while they are read.
 """
 
-try:
+from recordsmith.support.errors import needs_extra
+
+with needs_extra("beam", "apache_beam", "pyarrow"):
     from recordsmith.beam.reading import ReadBatches, ReadExamples
     from recordsmith.beam.writing import WriteDataset
-except ModuleNotFoundError as error:
-    from recordsmith.support.errors import MissingExtraError
-
-    if error.name is None or error.name.partition(".")[0] not in ("apache_beam", "pyarrow"):
-        raise
-    raise MissingExtraError("beam", error.name) from error
 
 __all__ = ["ReadBatches", "ReadExamples", "WriteDataset"]

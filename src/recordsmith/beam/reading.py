@@ -149,7 +149,7 @@ class ReadExamples(beam.PTransform):
         )
 
 
-class _CountedPart(NamedTuple):
+class _CountedRange(NamedTuple):
     """A part in steps: ranges of records that are read together.
 
     step_count: the number of steps that runners divide; one, if the shard is compressed.
@@ -204,7 +204,6 @@ def _parts(dataset: Dataset) -> list[ShardRange]:
 
 
 def _each_part(pbegin: Any, parts: Sequence[ShardRange]) -> Any:
-    """Return a PCollection of parts."""
     groups = [
         pickle.dumps(parts[start : start + _SHARDS_TOGETHER])
         for start in range(0, len(parts), _SHARDS_TOGETHER)
@@ -224,45 +223,45 @@ def _survey(part: ShardRange) -> Schema:
 
 
 @with_all_fields()
-def _count(part: ShardRange, batch_size: int | None) -> list[_CountedPart]:
+def _count(part: ShardRange, batch_size: int | None) -> list[_CountedRange]:
     """Plan the steps of a part, unless it is empty; reads nothing if it is in a manifest."""
     shard, rows = part.shard, batch_size or DEFAULT_ROWS
     size_bytes = shard.size_bytes if shard.entry is None else shard.entry.size_bytes
     if shard.compression != "none":
-        return [_CountedPart(part, 1, rows, size_bytes, is_compressed=True)]
+        return [_CountedRange(part, 1, rows, size_bytes, is_compressed=True)]
     record_bytes = max(1, size_bytes // max(1, shard.record_count))
     if batch_size is None:
         rows = max(1, min(rows, _BATCH_BYTES // record_bytes))
     count = part.record_count
     step_count = -(-count // rows)
-    counted = _CountedPart(part, step_count, rows, rows * record_bytes, is_compressed=False)
+    counted = _CountedRange(part, step_count, rows, rows * record_bytes, is_compressed=False)
     return [counted] if count else []
 
 
 class _Steps(beam.transforms.core.RestrictionProvider):
     """The steps of a part, as ranges that runners divide."""
 
-    def initial_restriction(self, element: _CountedPart) -> OffsetRange:
+    def initial_restriction(self, element: _CountedRange) -> OffsetRange:
         return OffsetRange(0, element.step_count)
 
     def create_tracker(self, restriction: OffsetRange) -> OffsetRestrictionTracker:
         return OffsetRestrictionTracker(restriction)
 
-    def split(self, element: _CountedPart, restriction: OffsetRange) -> Iterator[OffsetRange]:
+    def split(self, element: _CountedRange, restriction: OffsetRange) -> Iterator[OffsetRange]:
         yield from restriction.split(max(1, _BUNDLE_BYTES // element.size_bytes))
 
-    def restriction_size(self, element: _CountedPart, restriction: OffsetRange) -> int:
+    def restriction_size(self, element: _CountedRange, restriction: OffsetRange) -> int:
         return int(element.size_bytes * restriction.size())
 
 
-class _Reader:
+class _StepReader:
     """Reads the steps of a part that it can claim, and selects records."""
 
     def __init__(self, request: _Request) -> None:
         self._where = None if request.where is None else parse_where(request.where)
         self._may_be_large = request.batch_size is None
 
-    def read(self, counted: _CountedPart, tracker: Any) -> Iterator[tuple[LocatedBlock, bool]]:
+    def read(self, counted: _CountedRange, tracker: Any) -> Iterator[tuple[LocatedBlock, bool]]:
         """Yield the selected records in blocks, and whether a batch ends with each."""
         step, filled, filled_bytes = tracker.current_restriction().start, 0, 0
         if counted.is_compressed and not tracker.try_claim(step):
@@ -295,7 +294,7 @@ class _Reader:
         return np.flatnonzero(matches) + low
 
 
-def _records(counted: _CountedPart, steps: OffsetRange) -> SelectedRecords:
+def _records(counted: _CountedRange, steps: OffsetRange) -> SelectedRecords:
     if steps.size() == counted.step_count:
         return records_of_part(counted.part)
     return records_of_part(counted.part, steps.start * counted.rows, steps.stop * counted.rows)
@@ -307,14 +306,14 @@ class _ReadBatches(beam.DoFn):
 
     def process(
         self,
-        counted: _CountedPart,
+        counted: _CountedRange,
         schema: Schema,
         tracker: Any = beam.DoFn.RestrictionParam(_Steps()),  # noqa: B008 - how Beam finds it
     ) -> Iterator[pa.RecordBatch]:
         with with_all_fields():
             decoder = self._request.decoder(schema)
             count = 0
-            for located, is_end in _Reader(self._request).read(counted, tracker):
+            for located, is_end in _StepReader(self._request).read(counted, tracker):
                 located.append_to(decoder)
                 count += len(located.block)
                 if is_end and count:
@@ -330,11 +329,11 @@ class _ReadExamples(beam.DoFn):
 
     def process(
         self,
-        counted: _CountedPart,
+        counted: _CountedRange,
         tracker: Any = beam.DoFn.RestrictionParam(_Steps()),  # noqa: B008 - how Beam finds it
     ) -> Iterator[Any]:
         with with_all_fields():
-            for located, _ in _Reader(self._request).read(counted, tracker):
+            for located, _ in _StepReader(self._request).read(counted, tracker):
                 yield from self._decoded(located)
 
     def _decoded(self, located: LocatedBlock) -> Iterator[Any]:
@@ -350,7 +349,6 @@ class _ReadExamples(beam.DoFn):
 
 
 def _with_columns(example: Any, columns: Sequence[str]) -> Any:
-    """Return the features with these names."""
     if isinstance(example, SequenceExample):
         return SequenceExample(*(_with_columns(section, columns) for section in example))
     return {key: example[key] for key in columns if key in example}

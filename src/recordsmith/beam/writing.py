@@ -131,8 +131,6 @@ def _assign(element: Any, shards: int) -> tuple[int, Any]:
 
 
 class _Job:
-    """A dataset that is written, in workers."""
-
     def __init__(
         self, folder: Location, options: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     ) -> None:
@@ -147,7 +145,7 @@ class _Job:
     @with_all_fields()
     def write_group(self, group: tuple[int, Iterable[Any]], begun: Any) -> Any:
         number, elements = group
-        part = _Part(begun, number, self.kinds)
+        part = _BufferedWriter(begun, number, self.kinds)
         try:
             for element in elements:
                 part.add(element)
@@ -162,8 +160,8 @@ class _Job:
         return str(self._folder)
 
 
-class _Part:
-    """A part whose payloads are written many together."""
+class _BufferedWriter:
+    """Writes the elements of a part, many payloads together."""
 
     def __init__(self, begun: Any, number: int, kinds: Mapping[str, Kind] | None) -> None:
         self._writer = PartWriter(begun, number)
@@ -212,7 +210,7 @@ class _WriteBundle(beam.DoFn):
 
     def __init__(self, job: _Job) -> None:
         self._job = job
-        self._part: _Part | None = None
+        self._part: _BufferedWriter | None = None
 
     def start_bundle(self) -> None:
         self.teardown()
@@ -221,7 +219,7 @@ class _WriteBundle(beam.DoFn):
     def process(self, element: Any, begun: Any) -> None:
         if self._part is None:
             number = random.getrandbits(53)  # parts have no order, and their number is unknown
-            self._part = _Part(begun, number, self._job.kinds)
+            self._part = _BufferedWriter(begun, number, self._job.kinds)
         self._part.add(element)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:

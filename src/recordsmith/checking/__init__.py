@@ -1,6 +1,7 @@
-"""Examines datasets without changing them: statistics, verification, diff and inspection.
+"""Examines datasets and sources without changing them, with a package for each question.
 
-Also reads and writes schema files.
+`verification`: intact? `statistics`: what is in it? `comparing`: what differs? `linting`: what is
+wrong before packing? Also inspection, schema files, and statistics that training normalises with.
 """
 
 from recordsmith.support.lazy import lazy_names

@@ -70,6 +70,6 @@ def is_one_hot(length: float, low: float | None, high: float | None) -> bool:
     return length > 1 and low == 0 and high == 1
 
 
-def are_drawn_for_viewing(mask_values: Iterable[int]) -> bool:
+def are_drawn_for_viewing(mask_values: Iterable[object]) -> bool:
     """Return whether masks hold 255 and at most 0 besides, instead of class numbers."""
     return set(mask_values) in ({255}, {0, 255})

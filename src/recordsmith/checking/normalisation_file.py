@@ -29,6 +29,7 @@ from recordsmith.dataset import (
     write_json,
 )
 from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
+from recordsmith.format.example.spans import join_payloads
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
@@ -248,9 +249,7 @@ def _columns(
         specs.setdefault(layout.count_key, FeatureSpec(kind, "ragged"))
         if layout.is_sequence:
             payloads = [layout.as_example(record, specs) for record in block.records()]
-            buffer = b"".join(payloads)
-            lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-            starts = np.cumsum(lengths) - lengths
+            buffer, starts, lengths = join_payloads(payloads)
             counts = layout.lengths_key(layout.count_key)
             specs[str(counts)] = FeatureSpec("int64", "ragged")
     columns: Any = decode_columns(buffer, starts, lengths, specs)
@@ -316,7 +315,6 @@ class _FeatureBuilder:
             dimension.add(own[np.isfinite(own)])
 
     def finish(self) -> FeatureStatistics:
-        """Return the statistics."""
         self._settle()
         if self._width is None or not all(dimension.count for dimension in self._dimensions):
             raise OptionError(
@@ -347,7 +345,6 @@ class _Dimension:
         self._shift = 0
 
     def add(self, values: _Floats) -> None:
-        """Add numbers."""
         if not len(values):
             return
         mean, total = float(values.mean()), self.count + len(values)

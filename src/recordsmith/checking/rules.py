@@ -80,7 +80,6 @@ class FeatureRule(
         return not (self.allowed is None and self.min_value is None and self.max_value is None)
 
     def describe_count(self) -> str:
-        """Describe the expected number of values."""
         if self.max_values is None:
             return f"{self.min_values} or more"
         if self.min_values == self.max_values:
@@ -88,7 +87,6 @@ class FeatureRule(
         return f"{self.min_values} to {self.max_values}"
 
     def describe_values(self) -> str:
-        """Describe the allowed values."""
         if self.allowed is not None:
             shown = ", ".join(map(repr, self.allowed[:8]))
             return f"one of {shown}" + (" …" if len(self.allowed) > 8 else "")

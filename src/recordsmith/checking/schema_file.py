@@ -150,7 +150,6 @@ class SchemaFile:
         return cls(checked.payload, sections, checked.other_features == "allowed")
 
     def rules(self) -> Rules:
-        """Return the rules for verification."""
         return Rules(
             self.payload, self.sections, knows_all=not self.allows_others, kinds_agree=False
         )

@@ -68,7 +68,6 @@ class ShardTotals:
 
     @property
     def splits(self) -> dict[str, list[ShardSummary]]:
-        """The shards of each split."""
         splits: dict[str, list[ShardSummary]] = {}
         for shard in self.shards:
             splits.setdefault(shard.split, []).append(shard)
@@ -86,7 +85,6 @@ class ShardTotals:
         }
 
     def splits_table(self, title: str = "split") -> ReportTable:
-        """Return the table of the splits."""
         rows = []
         for split, shards in self.splits.items():
             sizes = [shard.size_bytes for shard in shards]
@@ -97,7 +95,6 @@ class ShardTotals:
         return ReportTable("", heads, rows, heads[1:], heads[-2:], terminal_rows=_SPLITS_SHOWN)
 
     def shards_to_json(self) -> dict[str, Any]:
-        """Return splits and shards."""
         return {
             "splits": self.split_totals(),
             "shards": to_json(self.shards),

@@ -12,8 +12,6 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from inspect import getdoc
 from typing import Annotated, Any
@@ -179,17 +177,6 @@ def _plain(params: list[Any]) -> list[Any]:
     return params
 
 
-@contextmanager
-def _reporting_usage(context: Any, given: Iterable[str]) -> Iterator[None]:
-    """Print an error of typer in the block as ours, and exit."""
-    given = list(given)  # parsing changes it
-    try:
-        yield
-    except _UsageError as error:
-        console.print_error(_describe_usage(error, context, given))
-        raise typer.Exit(_INVALID_COMMAND) from None
-
-
 def _describe_usage(error: Any, context: Any, given: list[str]) -> str:
     """Return what is wrong with what was typed, and what to do."""
     called = "recordsmith" if context.parent is None else f"recordsmith {context.info_name}"
@@ -230,8 +217,12 @@ class _PlainUsage:
         return _plain(super().get_params(ctx))  # type: ignore[misc]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with _reporting_usage(ctx, args):
+        given = list(args)  # parsing changes it
+        try:
             return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
+        except _UsageError as error:
+            console.print_error(_describe_usage(error, ctx, given))
+            raise typer.Exit(_INVALID_COMMAND) from None
 
 
 class _Commands(_PlainUsage, TyperGroup):
@@ -274,8 +265,6 @@ class _Commands(_PlainUsage, TyperGroup):
 
 
 class _Command(_PlainUsage, TyperCommand):
-    """A command with its options."""
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
         required = [param for param in self.params if param.required]
         for param in required:

@@ -129,27 +129,16 @@ def print_path(path: str, indent: str = "") -> None:
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
-    """Wrap the line if it is longer than the terminal is wide."""
+    """Wrap a long line between words, but not within commands, so that they can be copied."""
     columns = shutil.get_terminal_size().columns
     if not stream.isatty() or len(line) <= columns or columns < _MIN_COLUMNS:
         return line
     indent = line[: len(line) - len(line.lstrip(" "))]
-    return "\n".join(wrapped(line, columns, f"{indent}  "))
-
-
-def wrapped(line: str, width: int, hang: str = "") -> list[str]:
-    """Wrap a line between words, but not within commands, so that they can be copied.
-
-    `hang` is the indent of all lines but the first.
-    """
     whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), line)
     wrapper = textwrap.TextWrapper(
-        width,
-        subsequent_indent=hang,
-        break_long_words=False,
-        break_on_hyphens=False,
+        columns, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
     )
-    return [part.replace(_GLUE, " ") for part in wrapper.wrap(whole)]
+    return wrapper.fill(whole).replace(_GLUE, " ")
 
 
 def print_json(document: Any) -> None:

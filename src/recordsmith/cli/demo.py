@@ -38,9 +38,7 @@ records in a browser, `recordsmith inspect FILE` its contents, and `recordsmith 
 what is damaged."""
 
 
-def demo(
-    out: str = "recordsmith-demo",
-) -> None:
+def demo(out: str = "recordsmith-demo") -> None:
     """Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
 
     Example: `recordsmith demo`
@@ -53,8 +51,8 @@ def demo(
     folder = as_folder(out)
     images, dataset = folder / "images", folder / "dataset"
     if folder.is_folder():
-        found = {entry.name for entry in folder.list_entries()}
-        if others := found - {"images", "dataset", _SHEET_NAME}:
+        names = {entry.name for entry in folder.list_entries()}
+        if others := names - {"images", "dataset", _SHEET_NAME}:
             raise OptionError(
                 f"{out} contains other files, such as {min(others)}",
                 option="out",

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -89,7 +90,7 @@ FORMS: Mapping[str, Form] = {
     "qualities": Form("N,…", parsing.parse_optional_numbers),
     "recode": Form(
         "KEY=FILE",
-        parsing.parse_files,
+        partial(parsing.parse_pairs, expected="KEY=FILE"),
         help="Replace values by a CSV file with the columns old, new and optionally name. May be "
         "repeated.",
         is_list=True,
@@ -142,7 +143,7 @@ class OptionsOf:
     def parameters(self, declared: frozenset[str]) -> Iterator[inspect.Parameter]:
         """Yield the options as parameters for typer, except those that the command declares."""
         functions = list(map(_function, self.of.split()))
-        texts = {name: text for each in functions for name, text in _described(each).items()}
+        texts = {name: text for called in functions for name, text in _described(called).items()}
         hidden = {*declared, *_WITHOUT_OPTION, *self.without.split()}
         for parameter in (option for function in functions for option in _parameters(function)):
             name = parameter.name
@@ -192,8 +193,8 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
                 kind = parameter.annotation.__origin__
                 parameter = parameter.replace(annotation=Annotated[kind, info])  # noqa: PLW2901
             parameters.append(parameter)
-    numbers = {p.name: number for p in parameters if (number := _number_of(p)) is not None}
-    parameters = [_as_text(p) if p.name in numbers else p for p in parameters]
+    numbers: dict[str, tuple[type[int | float], int | None]] = {}
+    parameters = [_as_text(parameter, numbers) for parameter in parameters]
 
     def call(**given: Any) -> None:
         values: dict[str, Any] = {name: {} for name in groups}
@@ -213,18 +214,15 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     return signature.replace(parameters=ordered), call
 
 
-def _number_of(parameter: inspect.Parameter) -> tuple[type[int | float], int | None] | None:
-    """Return the type and the minimum of an option that is a number."""
-    annotated, info = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
-    kind = next((kind for kind in (int, float) if annotated in (kind, kind | None)), None)
-    return None if kind is None else (kind, info.min)
-
-
-def _as_text(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return an option without its type, so that errors of typer do not show its own messages."""
-    info = copy(parameter.annotation.__metadata__[0])
-    info.min = None
-    return parameter.replace(annotation=Annotated[str | None, info])
+def _as_text(parameter: inspect.Parameter, numbers: dict[str, Any]) -> inspect.Parameter:
+    """Note type and minimum of a number, and return it as text, for messages that are ours."""
+    annotated, info = parameter.annotation.__origin__, copy(parameter.annotation.__metadata__[0])
+    for kind in (int, float):
+        if annotated in (kind, kind | None):
+            numbers[parameter.name] = kind, info.min
+            info.min = None
+            return parameter.replace(annotation=Annotated[str | None, info])
+    return parameter
 
 
 def _metavar(name: str, kind: Any) -> str:
@@ -280,7 +278,7 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
             for name, kind in kinds.items()
         ]
     parameters = inspect.signature(function).parameters.values()
-    return [each for each in parameters if each.default is not each.empty]
+    return [option for option in parameters if option.default is not option.empty]
 
 
 def _type_of(parameter: inspect.Parameter) -> Any:

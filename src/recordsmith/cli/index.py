@@ -33,7 +33,6 @@ def index(
 
 
 def _print_index_report(report: IndexReport) -> None:
-    """Print what was written."""
     shards = console.count(len(report.files), "shard")
     of = f"{console.count(report.record_count, 'record')} in {shards}"
     old_count = len(report.files) - report.new_count
@@ -49,12 +48,7 @@ def _print_index_report(report: IndexReport) -> None:
         print(f"  {console.and_more(count - _MAX_FILES, count, _MAX_FILES)}")
 
 
-def cache(
-    folder: str | None = None,
-    *,
-    clear: bool = False,
-    json: Json = False,
-) -> None:
+def cache(folder: str | None = None, *, clear: bool = False, json: Json = False) -> None:
     """Datasets that are opened with a cache keep what they read there, so that the next epoch or
     job does not download it again. Indexes of shards in folders that cannot be written lie there,
     too.
@@ -65,25 +59,20 @@ def cache(
         folder: a cache folder. [default: RECORDSMITH_CACHE, or ~/.cache/recordsmith]
         clear: remove all cached data and indexes; both are only copies.
     """
-    from recordsmith.stores import inspect_cache, read_settings
+    from recordsmith.stores import as_folder, inspect_cache, is_url, read_settings
 
     if folder is not None:
-        _check_cache_folder(folder)
+        if is_url(folder):
+            raise OptionError(f"{folder} is a URL", value=folder, expected="a local cache folder")
+        if not as_folder(os.path.expanduser(folder)).is_folder():
+            raise OptionError(
+                f"there is no folder {folder}", value=folder, expected="a cache folder"
+            )
     report = inspect_cache(folder or read_settings().cache, clear=clear)
     console.print_result(report, lambda: _print_cache_report(report), json=json)
 
 
-def _check_cache_folder(path: str) -> None:
-    from recordsmith.stores import as_folder, is_url
-
-    if is_url(path):
-        raise OptionError(f"{path} is a URL", value=path, expected="a local cache folder")
-    if not as_folder(os.path.expanduser(path)).is_folder():
-        raise OptionError(f"there is no folder {path}", value=path, expected="a cache folder")
-
-
 def _print_cache_report(report: CacheReport) -> None:
-    """Print what a cache folder contains."""
     size = console.size(report.size_bytes)
     limit = "" if report.limit_bytes is None else f" of at most {console.size(report.limit_bytes)}"
     done = console.bold("emptied") + ", " if report.is_cleared else ""

@@ -12,21 +12,27 @@ from recordsmith.support.errors import OptionError, option
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
 
+
+def argument(metavar: str, text: str) -> Any:
+    """Return an argument with its name and its help."""
+    return typer.Argument(help=text, metavar=metavar, show_default=False)
+
+
+def _which(metavar: str, text: str) -> Any:
+    """Return an option that chooses records."""
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=WHICH)
+
+
 Paths: TypeAlias = Annotated[
     list[str],
-    typer.Argument(
-        help="TFRecord files, folders, or quoted patterns such as 'data/*.tfrecord'.",
-        metavar="PATH",
-        show_default=False,
-    ),
+    argument("PATH", "TFRecord files, folders, or quoted patterns such as 'data/*.tfrecord'."),
 ]
 Source: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
+    argument(
+        "SOURCE",
+        "Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
         "files, a folder of TensorFlow Datasets or LeRobot, or TFRecord shards.",
-        metavar="SOURCE",
-        show_default=False,
     ),
 ]
 SourceOptions: TypeAlias = Annotated[
@@ -38,34 +44,22 @@ SourceOptions: TypeAlias = Annotated[
         formats="sources.formats:formats_with",
     ),
 ]
-Out: TypeAlias = Annotated[
-    str,
-    typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
-]
+Out: TypeAlias = Annotated[str, argument("OUT", "The folder of the new dataset.")]
 Split: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="Only this split, or part of one: train, train[:80%]. [default: all]",
-        metavar="SPLIT",
-        rich_help_panel=WHICH,
-    ),
+    _which("SPLIT", "Only this split, or part of one: train, train[:80%]. [default: all]"),
 ]
 At: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="Only the records at these positions, such as 9 or 143,10-20; or those that a file "
+    _which(
+        "POSITIONS",
+        "Only the records at these positions, such as 9 or 143,10-20; or those that a file "
         "lists: @positions.txt.",
-        metavar="POSITIONS",
-        rich_help_panel=WHICH,
     ),
 ]
 Where: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="Only records that match, such as 'image/class/label in (1, 2)'.",
-        metavar="CONDITION",
-        rich_help_panel=WHICH,
-    ),
+    _which("CONDITION", "Only records that match, such as 'image/class/label in (1, 2)'."),
 ]
 Html: TypeAlias = Annotated[
     str | None, typer.Option(help="Also write the report as an HTML page.", metavar="FILE")
@@ -91,9 +85,3 @@ def check_html(path: str | None, *, overwrite: bool) -> None:
     from recordsmith.viewing import check_html_path
 
     check_html_path(as_location(path), overwrite=overwrite)
-
-
-def title_of(paths: list[str]) -> str:
-    """Return the title of a page about these paths."""
-    more = len(paths) - 1
-    return f"{paths[0]} and {more:,} more" if more else paths[0]

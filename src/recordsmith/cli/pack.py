@@ -7,12 +7,10 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import Json, Out, Source, SourceOptions
+from recordsmith.cli.options import Json, Out, Source, SourceOptions, argument
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
 from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_options
@@ -35,12 +33,7 @@ _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads
 """Options of `pack` that a plan does not take."""
 
 _PlanPath: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        help="A plan, as `recordsmith pack --write-plan` writes it.",
-        metavar="PLAN",
-        show_default=False,
-    ),
+    str, argument("PLAN", "A plan, as `recordsmith pack --write-plan` writes it.")
 ]
 
 
@@ -100,7 +93,6 @@ def pack(
 
 
 def _print_lint_findings(report: LintReport) -> None:
-    """Print errors and warnings before packing, on standard error."""
     for finding in report.findings:
         if finding.severity != "note":
             first = finding.examples[0].describe()
@@ -280,8 +272,9 @@ def _options_in_shell(format: str, options: Mapping[str, Any]) -> str:
 
 def print_pack_report(report: PackReport, noun: str = "image") -> None:
     """Print the summary of a job; a sample is called `noun`."""
-    of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
-    what = f"{console.count(report.sample_count, noun)}{of_classes}"
+    what = console.count(report.sample_count, noun)
+    if report.class_count is not None:
+        what += f" of {console.count(report.class_count, 'class', 'classes')}"
     read = "encoded rows" if noun == "row" else f"{noun}s"
     console.print_written(report, "packed", what, read)
     if report.is_new:
@@ -316,7 +309,3 @@ def _checked(report: PackReport, noun: str) -> str:
     if noun in ("record", "row"):
         return records
     return f"{records} (images were not decoded; see --check-images)"
-
-
-def _classes(number: int) -> str:
-    return console.count(number, "class", "classes")

@@ -111,11 +111,6 @@ def parse_pairs(
     return pairs
 
 
-def parse_files(texts: Iterable[str], name: str) -> dict[str, str]:
-    """Parse KEY=FILE, which may be repeated, as files by key."""
-    return parse_pairs(texts, name, "KEY=FILE")
-
-
 def parse_values(texts: Iterable[str], name: str) -> dict[str, Any]:
     """Parse KEY=VALUE, which may be repeated, as values of features by key."""
     pairs = parse_pairs(texts, name, "KEY=VALUE")
@@ -175,14 +170,14 @@ def parse_numbers(text: str, name: str) -> list[int]:
     return numbers
 
 
-def parse_positions(text: str, name: str) -> list[int]:
-    """Parse numbers, or those in a file: @positions.txt."""
+def parse_positions(text: str) -> list[int]:
+    """Parse the numbers of --at, or those in a file: @positions.txt."""
     if not text.startswith("@"):
-        return parse_numbers(text, name)
+        return parse_numbers(text, "at")
     from recordsmith.stores import read_document  # only when needed
 
     words = read_document(text[1:]).decode("utf-8", "replace").replace(",", " ").split()
-    return parse_numbers(",".join(words), name)
+    return parse_numbers(",".join(words), "at")
 
 
 def parse_optional_numbers(text: str, name: str) -> list[int]:

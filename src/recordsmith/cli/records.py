@@ -12,7 +12,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, one_or_all
+from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, argument, one_or_all
 from recordsmith.cli.parsing import parse_positions
 from recordsmith.support.errors import MAX_PROBLEMS, OptionError, SourceError, option
 from recordsmith.support.reports import show_command
@@ -27,28 +27,24 @@ _MAX_IN_TERMINAL = 300
 
 _OnePath: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        help="One TFRecord file or folder; for several files, a quoted pattern such as "
+    argument(
+        "PATH",
+        "One TFRecord file or folder; for several files, a quoted pattern such as "
         "'data/*.tfrecord'.",
-        metavar="PATH",
-        show_default=False,
     ),
 ]
+
+
+def _number(least: int, text: str, *names: str) -> Any:
+    """Return the option of a number of records."""
+    return typer.Option(*names, help=text, min=least, metavar="N", rich_help_panel=WHICH)
 
 
 def head(
     paths: Paths,
     *,
     count: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--count",
-            help="The first N records. [default: 5; all with --at]",
-            min=0,
-            metavar="N",
-            rich_help_panel=WHICH,
-        ),
+        int | None, _number(0, "The first N records. [default: 5; all with --at]", "-n", "--count")
     ] = None,
     at: At = None,
     where: Where = None,
@@ -69,9 +65,7 @@ def head(
     chosen = chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
     if at is not None:  # in the order as typed
-        order = {
-            number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at, "at")))
-        }
+        order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at)))}
         if [*order] != sorted(order):
             records = sorted(records, key=lambda numbered: order[numbered[0]])
     elif count is None:
@@ -97,31 +91,15 @@ def sheet(
     options: Annotated[dict[str, Any], OptionsOf("sheet", panels={WHICH: "seed"})],
     out: Annotated[
         str | None,
-        typer.Argument(
-            help="The file to write: an image, .png or .jpg, or a page, .html.",
-            metavar="OUT",
-            show_default=False,
-        ),
+        argument("OUT", "The file to write: an image, .png or .jpg, or a page, .html."),
     ] = None,
     *,
-    terminal: Annotated[
-        bool, typer.Option("--terminal", help="Draw in the terminal instead of a file.")
-    ] = False,
+    terminal: bool = False,
     count: Annotated[
         int | None,
-        typer.Option(
-            "-n",
-            "--count",
-            help="N records, evenly spread. [default: 30; all with --at]",
-            min=1,
-            metavar="N",
-            rich_help_panel=WHICH,
-        ),
+        _number(1, "N records, evenly spread. [default: 30; all with --at]", "-n", "--count"),
     ] = None,
-    sample: Annotated[
-        int | None,
-        typer.Option(help="N random records.", min=1, metavar="N", rich_help_panel=WHICH),
-    ] = None,
+    sample: Annotated[int | None, _number(1, "N random records.")] = None,
     seed: int | None = None,
     split: Split = None,
     at: At = None,
@@ -137,6 +115,7 @@ def sheet(
     In a terminal: `recordsmith sheet out --terminal -n 6`
 
     Args:
+        terminal: draw in the terminal instead of a file.
         seed: random seed of --sample. [default: 0]
     """
     if (out is None) != terminal or (terminal and (options or json)):
@@ -171,7 +150,7 @@ def sheet(
         return
     report = rs.sheet(dataset, out, split=split, count=count, seed=drawn_seed, **options)
     if positions:
-        report.positions = [positions[place] for place in report.positions]
+        report.positions = [positions[row] for row in report.positions]
     if json:
         console.print_json(report.to_json())
         return
@@ -231,7 +210,6 @@ def export(
 
 
 def _print_export_report(report: ExportReport) -> None:
-    """Print the summary of a job."""
     records = console.count(report.record_count, "record")
     files = console.count(report.file_count, "file")
     folder = console.printable(str(report.folder))
@@ -266,9 +244,9 @@ class _ChosenRecords(NamedTuple):
     dataset: Dataset
     positions: Sequence[int]
 
-    def command(self, paths: Sequence[str], split: str | None, places: Sequence[int]) -> str:
-        """Return the command that shows the records at some places of `dataset`."""
-        return show_command(paths, [self.positions[place] for place in places], split)
+    def command(self, paths: Sequence[str], split: str | None, rows: Sequence[int]) -> str:
+        """Return the command that shows some records of `dataset`."""
+        return show_command(paths, [self.positions[row] for row in rows], split)
 
 
 def chosen_records(
@@ -291,7 +269,7 @@ def chosen_records(
         return _ChosenRecords(matching, _positions_in(opened, matching))
     if at is None:
         return _ChosenRecords(opened, range(sys.maxsize))
-    positions = sorted({*parse_positions(at, "at")})
+    positions = sorted({*parse_positions(at)})
     count = len(opened)
     if positions[-1] >= count:
         of_split = "" if split is None else f" in {split}"

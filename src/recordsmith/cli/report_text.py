@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordsmith.cli import console
-from recordsmith.support.reports import (
-    Bar,
-    Cell,
-    Histogram,
-    ReportContent,
-    ReportTable,
-    ShownFinding,
-    show_commands,
-)
+from recordsmith.support import reports
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
@@ -21,7 +13,7 @@ _LONGEST_CELL = 48
 _EXAMPLES = 10
 
 
-def print_report(content: ReportContent) -> None:
+def print_report(content: reports.ReportContent) -> None:
     """Print what a report shows; the findings come last."""
     summary = content.summary
     is_verdict = summary.startswith(content.verdict)
@@ -42,7 +34,7 @@ def print_report(content: ReportContent) -> None:
         _print_finding(finding)
 
 
-def _print_finding(finding: ShownFinding) -> None:
+def _print_finding(finding: reports.ShownFinding) -> None:
     title = f"{finding.severity}: {finding.kind}" if finding.severity else finding.kind
     title += f" ({finding.count:,})" if finding.count else ""
     about = f"{finding.about}: " if finding.about else ""
@@ -54,11 +46,11 @@ def _print_finding(finding: ShownFinding) -> None:
         print(f"  {console.and_more(left_out, len(finding.examples), _EXAMPLES, finding.count)}")
     if finding.cure:
         console.print_line(finding.cure, "  ")
-    for command in show_commands(finding.places):
+    for command in reports.show_commands(finding.places):
         console.print_line(f"show it: `{command}`", "  ")
 
 
-def _print_table(table: ReportTable) -> None:
+def _print_table(table: reports.ReportTable) -> None:
     print()
     if table.title:
         console.print_line(table.title, title=table.title)
@@ -73,10 +65,10 @@ def _print_table(table: ReportTable) -> None:
         console.print_line(table.note, "  ")
 
 
-def _text(cell: Cell) -> str:
-    if isinstance(cell, Bar):
+def _text(cell: reports.Cell) -> str:
+    if isinstance(cell, reports.Bar):
         return "█" * max(1, round(_BAR * cell.share))
-    if isinstance(cell, Histogram):
+    if isinstance(cell, reports.Histogram):
         return _bars(cell.counts)
     return console.shortened_in_middle(cell, _LONGEST_CELL) if isinstance(cell, str) else ""
 

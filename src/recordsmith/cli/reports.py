@@ -22,11 +22,11 @@ from recordsmith.cli.options import (
     SourceOptions,
     check_html,
     one_or_all,
-    title_of,
 )
 from recordsmith.cli.pack import print_detected
 from recordsmith.cli.report_text import print_report
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
     from recordsmith.loading import BenchReport
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from recordsmith.support.reports import ReportContent
 
 _WHICH = {WHICH: "split"}
+
+
+def _out(default: str) -> Any:
+    text = f"The file to write. [default: {default}]"
+    return typer.Option("--out", "-o", help=text, metavar="FILE")
 
 
 def inspect(
@@ -237,15 +242,7 @@ def normalisation(
         typer.Option("--feature", "-f", help="A feature with numbers.", metavar="KEY"),
     ],
     options: Annotated[dict[str, Any], OptionsOf("normalisation", panels=_WHICH)],
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The file to write. [default: normalisation.json next to the manifest]",
-            metavar="FILE",
-        ),
-    ] = None,
+    out: Annotated[str | None, _out("normalisation.json next to the manifest")] = None,
     overwrite: OverwritePage = False,
 ) -> None:
     """`Tensor(KEY, shape=…, normalise="q99")` uses the file to load numbers from -1 to 1.
@@ -289,12 +286,7 @@ def _normalisation_of(paths: list[str]) -> Location:
 def schema(
     paths: Paths,
     options: Annotated[dict[str, Any], OptionsOf("schema", panels=_WHICH)],
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", help="The file to write. [default: standard output]", metavar="FILE"
-        ),
-    ] = None,
+    out: Annotated[str | None, _out("standard output")] = None,
     overwrite: OverwritePage = False,
 ) -> None:
     """Edit the rules as needed. `recordsmith verify PATH --schema FILE` checks records against
@@ -334,7 +326,7 @@ def _show(
 ) -> None:
     """Print a report, or its JSON with `more` keys, and write its page."""
     if html is not None:
-        rs.save_html(report, html, title=title_of(paths or []), overwrite=overwrite)
+        rs.save_html(report, html, title=first_of(paths or [], 1), overwrite=overwrite)
     if json:
         console.print_json(report.to_json() | (more or {}))
     else:

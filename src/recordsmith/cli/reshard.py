@@ -96,7 +96,6 @@ def edit(
 
 
 def _print_report(report: ReshardReport) -> None:
-    """Print the summary of a job."""
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
@@ -128,7 +127,6 @@ def append(
 
 
 def _print_append_report(report: AppendReport) -> None:
-    """Print the summary of a job."""
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")
     title = f"appended {what} to {folder}"
@@ -162,7 +160,6 @@ def salvage(
 
 
 def _print_salvage_report(report: SalvageReport) -> None:
-    """Print what was recovered and lost in each shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
     folder = console.printable(str(report.folder))

@@ -35,7 +35,7 @@ def view(
     Filter: `recordsmith view out --where 'image/class/label == 3'`
     """
     if at is not None:
-        positions = parse_positions(at, "at")
+        positions = parse_positions(at)
         options["at"] = positions[0] if len(positions) == 1 else positions
     if where is not None:
         options["where"] = where

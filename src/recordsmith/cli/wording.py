@@ -128,9 +128,9 @@ def _similar_name(given: Mapping[str, Any]) -> str:
     from recordsmith.stores import as_location  # loads more than `--help` needs
 
     for path in filter(_is_missing, _paths(given)):
-        found = as_location(path).similar()
-        if found is not None and found != as_location(path):
-            return f". Did you mean {found}?"
+        similar = as_location(path).similar()
+        if similar is not None and similar != as_location(path):
+            return f". Did you mean {similar}?"
     return ""
 
 
@@ -145,11 +145,11 @@ def _is_missing(path: str) -> bool:
 
 def _typed_path(error: DataError, given: Mapping[str, Any]) -> str:
     """Return the typed path that contains the damaged file."""
-    found = "PATH" if error.path is None else error.path
+    damaged = "PATH" if error.path is None else error.path
     for typed in _paths(given):
-        if error.path is None or PurePath(typed) in (PurePath(found), *PurePath(found).parents):
+        if error.path is None or PurePath(typed) in (PurePath(damaged), *PurePath(damaged).parents):
             return typed
-    return found
+    return damaged
 
 
 def _paths(given: Mapping[str, Any]) -> Iterable[str]:

@@ -1,4 +1,7 @@
-"""Datasets of many shards: names, indexes, manifest, random access."""
+"""Datasets of many shards: names, indexes, manifest, random access.
+
+A `Dataset` is what users see. Other rooms read its `view`, and the records of `records_of`.
+"""
 
 from recordsmith.support.lazy import lazy_names
 

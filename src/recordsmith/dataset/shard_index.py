@@ -10,16 +10,7 @@ most indexes are one request. An index that is built on reading such a shard goe
 cache, by the name and version of the shard. So does one that is read, if the store keeps what it
 reads.
 
-Layout, little-endian:
-    0   8  b"RSINDEX\\3"
-    8   8  size of the shard in bytes
-    16  8  version of the shard: the time of its last change in nanoseconds; 0 if unknown
-    24  4  compression: 0 none, 1 gzip, 2 zlib
-    28  8  number of records
-    36  4 * blocks  CRC-32C of each block of 8,192 offsets; the last block may be shorter
-    ..  4  CRC-32C of all bytes before
-    ..  8 * (records + 1)  the offsets: where each frame begins, then where the last one ends; in
-           the decompressed stream, if the shard is compressed
+docs/reference/dataset.md describes the file.
 """
 
 from __future__ import annotations

@@ -113,11 +113,6 @@ class ShardWriter:
         """CRC-32C of the bytes written to the file so far."""
         return self._file.crc32c
 
-    @property
-    def entry(self) -> ShardEntry:
-        """The entry of the shard in a manifest, once it is sealed."""
-        return ShardEntry(self.location.name, self.record_count, self.size_bytes, self.crc32c)
-
     def write(self, payload: BytesLike) -> None:
         """Write one record."""
         self._check_open()
@@ -261,6 +256,11 @@ class ShardWriter:
         self.seal()
         self._file.writer.publish()
         self.discard()
+
+    def entry(self) -> ShardEntry:
+        """Seal, and return the entry of the shard in a manifest."""
+        self.seal()
+        return ShardEntry(self.location.name, self.record_count, self.size_bytes, self.crc32c)
 
     def index_pieces(self) -> tuple[bytes | memoryview, ...]:
         """Seal, and return the content of the index file."""

@@ -5,10 +5,10 @@ A job takes one as `engine=`, the command line as `--engine`. The bytes are the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recordsmith.support.explaining import check_word
-from recordsmith.support.lazy import LazyTable
+from recordsmith.support.lazy import lazy_names
 from recordsmith.support.tasks import Engine
 
 if TYPE_CHECKING:
@@ -17,18 +17,10 @@ if TYPE_CHECKING:
     from recordsmith.engines.ray import Ray as Ray
     from recordsmith.engines.spark import Spark as Spark
 
-_ENGINES: LazyTable[Any] = LazyTable(
-    __name__,
-    {name.lower(): f"{name.lower()}.{name}" for name in ("Beam", "Processes", "Ray", "Spark")},
-)
+_NAMES = {"beam": "Beam", "processes": "Processes", "ray": "Ray", "spark": "Spark"}
 
-__all__ = ["Beam", "Engine", "Processes", "Ray", "Spark", "parse_engine"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _ENGINES[name.lower()]
+__getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)
+__all__ += ["Engine", "parse_engine"]
 
 
 def parse_engine(text: str | None) -> Engine | None:
@@ -44,6 +36,6 @@ def parse_engine(text: str | None) -> Engine | None:
     name, _, address = text.partition(":")
     if address.startswith("//"):
         address = text
-    check_word("engine", name, _ENGINES)
-    engine: Engine = _ENGINES[name].parse(address)
+    check_word("engine", name, _NAMES)
+    engine: Engine = __getattr__(_NAMES[name]).parse(address)
     return engine

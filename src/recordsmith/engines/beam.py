@@ -17,16 +17,14 @@ from functools import partial
 from typing import Any
 
 from recordsmith.stores import Location, ScratchFile, ScratchFolder, as_folder, is_url
-from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.errors import OptionError, needs_extra
 from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error, result_error
 from recordsmith.support.work import WorkerPool
 
-try:
+with needs_extra("beam", "apache_beam"):
     import apache_beam as beam
     from apache_beam.internal import pickler
     from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
-except ImportError as _error:
-    raise MissingExtraError("beam", _error.name or "apache_beam") from None
 
 _MAX_ATTEMPTS = 4
 _LOCAL = "FnApiRunner"
@@ -51,11 +49,7 @@ class Beam:
     """
 
     def __init__(
-        self,
-        runner: str | None = None,
-        options: Sequence[str] = (),
-        *,
-        folder: str | None = None,
+        self, runner: str | None = None, options: Sequence[str] = (), *, folder: str | None = None
     ) -> None:
         """
         Args:
@@ -100,7 +94,7 @@ class Beam:
             for _ in range(_MAX_ATTEMPTS):
                 error = self._run(function, files, sorted(waiting))
                 for number in sorted(waiting & files.numbers(_OUTCOMES)):
-                    yield files.read(files.place(_OUTCOMES, number))
+                    yield files.read(files.location(_OUTCOMES, number))
                     waiting.remove(number)
                 if not waiting:
                     return
@@ -116,7 +110,6 @@ class Beam:
     def _run(
         self, function: Callable[[Task], Outcome], files: _SignedFiles, numbers: Sequence[int]
     ) -> Exception | None:
-        """Run a pipeline; return what it failed with."""
         result = self._start(function, files, numbers)
         try:
             result.wait_until_finish()
@@ -175,26 +168,26 @@ def _check_options(options: list[str]) -> None:
 class _SignedFiles:
     """Pickles in a folder; those without the signature of the job are not unpickled."""
 
-    def __init__(self, folder: Location, key: bytes) -> None:
-        self.folder = folder
+    def __init__(self, folder: Location | str, key: bytes) -> None:
+        self.folder = as_folder(folder)
         self._key = key
 
     def __reduce__(self) -> Any:  # a worker opens the folder with its own credentials
-        return _open_files, (str(self.folder), self._key)
+        return _SignedFiles, (str(self.folder), self._key)
 
-    def place(self, kind: str, number: int) -> Location:
+    def location(self, kind: str, number: int) -> Location:
         return self.folder / kind / f"{number}.task"
 
-    def write(self, place: Location, value: object) -> None:
+    def write(self, location: Location, value: object) -> None:
         data = pickle.dumps(value)
-        place.put(self._signature(data) + data)
+        location.put(self._signature(data) + data)
 
     def write_all(self, kind: str, values: Iterable[object]) -> Iterator[int]:
         """Write values, many at the same time; yield the number of each."""
 
         def write(numbered: tuple[int, object]) -> int:
             number, value = numbered
-            self.write(self.place(kind, number), value)
+            self.write(self.location(kind, number), value)
             return number
 
         at_once = self.folder.store.concurrency
@@ -204,27 +197,22 @@ class _SignedFiles:
 
     def numbers(self, kind: str) -> set[int]:
         """Return the numbers of the values that are completely written."""
-        names = [place.name.split(".") for place in (self.folder / kind).list()]
+        names = [location.name.split(".") for location in (self.folder / kind).list()]
         return {int(number) for number, *suffixes in names if suffixes == ["task"]}
 
-    def read(self, place: Location) -> Any:
-        """Read a value."""
-        content = place.read()
+    def read(self, location: Location) -> Any:
+        content = location.read()
         signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(data)):
-            raise result_error(str(place))
+            raise result_error(str(location))
         return pickle.loads(data)  # noqa: S301 - written by this job
 
     def task(self, number: int) -> Task:
-        task: Task = self.read(self.place(_TASKS, number))
+        task: Task = self.read(self.location(_TASKS, number))
         return task
 
     def _signature(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, hashlib.sha256)
-
-
-def _open_files(folder: str, key: bytes) -> _SignedFiles:
-    return _SignedFiles(as_folder(folder), key)
 
 
 def _start_pipeline(
@@ -263,7 +251,6 @@ class _LocalResult:
             self._process.stdin.flush()
 
     def wait_until_finish(self) -> None:
-        """Wait for its end."""
         status = self._process.wait()
         self.cancel()
         if status:
@@ -286,14 +273,14 @@ def _run_task(number: int, function: Callable[[Task], Outcome], files: _SignedFi
     except Exception:
         files.write(files.folder / _FAILED, (number, traceback.format_exc()))
         raise
-    files.write(files.place(_OUTCOMES, number), outcome)
+    files.write(files.location(_OUTCOMES, number), outcome)
 
 
 def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:
     """Remove a folder, until which the temporary folder around it is kept."""
     places = (folder / _TASKS, folder / _OUTCOMES, folder)
-    for place in places:
-        place.store.remove_leftovers(place.key)  # of workers that were killed
+    for location in places:
+        location.store.remove_leftovers(location.key)  # of workers that were killed
     WorkerPool(folder.store.concurrency, None).each(Location.delete, folder.list())
-    for place in places:
-        place.store.remove_empty_folder(place.key)
+    for location in places:
+        location.store.remove_empty_folder(location.key)

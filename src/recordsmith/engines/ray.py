@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from recordsmith.engines.cluster import check_reachable, run_ahead
-from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.errors import OptionError, needs_extra
 from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
 
-try:
+with needs_extra("ray"):
     import ray
     from ray.exceptions import (
         NodeDiedError,
@@ -18,8 +18,6 @@ try:
         RayError,
         WorkerCrashedError,
     )
-except ImportError as _error:
-    raise MissingExtraError("ray", _error.name or "ray") from None
 
 _RETRIES = 3
 _LOST = (NodeDiedError, ObjectLostError, OutOfMemoryError, WorkerCrashedError)

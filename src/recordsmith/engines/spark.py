@@ -10,16 +10,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from recordsmith.engines.cluster import check_reachable, run_ahead
-from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError
+from recordsmith.support.errors import OptionError, RecordsmithError, needs_extra
 from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
 
-try:
+with needs_extra("spark", "pyspark", "py4j"):
     from py4j.protocol import Py4JError
     from pyspark import SparkContext, inheritable_thread_target
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-except ImportError as _error:
-    raise MissingExtraError("spark", _error.name or "pyspark") from None
 
 _WRONG_PYTHON = re.compile("ModuleNotFoundError|ImportError|VERSION_MISMATCH|Cannot run program")
 

@@ -10,6 +10,8 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "dataset_card": "card",
         "export_dataset": "ExportReport export",
+        "export_writer": "ExportWriter",
+        "exporter": "EXPORTERS RecordFiles",
         "readers": "reader_code",
     },
 )

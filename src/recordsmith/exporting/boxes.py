@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,9 +42,8 @@ _FLOAT32 = struct.Struct("f")
 class Object:
     """One object.
 
-    Attributes:
-        xmin, ymin, xmax, ymax: float32 values, relative to the image.
-        label, name: of its class.
+    xmin, ymin, xmax, ymax: float32 values, relative to the image.
+    label, name: of its class.
     """
 
     xmin: float
@@ -59,6 +58,16 @@ _NO_BOXES = (
     "no record has boxes, so the annotations are empty; to keep the class of each image, export to "
     "the format folder"
 )
+
+
+class BoxSample(NamedTuple):
+    """An example and what was read of it; `objects` is None without features for boxes."""
+
+    example: Features
+    split: str
+    image: ExportedImage
+    mask: ExportedImage | None
+    objects: list[Object] | None
 
 
 class BoxFolder(FolderExporter):
@@ -81,7 +90,7 @@ class BoxFolder(FolderExporter):
         has_objects = any(key in example for key in BOX)  # features for boxes, even if empty
         objects = read_objects(example, self._classes, out.warn) if has_objects else None
         self._is_empty &= mask is None and objects is None
-        self.write(example, split, image, mask, objects)
+        self.write(BoxSample(example, split, image, mask, objects))
         out.count_dropped(example, IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | self.also_kept)
 
     def finish(self) -> None:
@@ -89,19 +98,11 @@ class BoxFolder(FolderExporter):
             self._out.tally.problems.add(_NO_BOXES)
 
     @abstractmethod
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
-        """Write an example; raises as `add`. `objects` is None without features for boxes."""
+    def write(self, sample: BoxSample) -> None:
+        """Write an example; raises as `add`."""
 
 
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
-    """The objects of an example, in order."""
     for key in BOX:
         if first_value(example, key) is not None and not len(all_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")

@@ -37,19 +37,18 @@ _NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff
 _BLOCK_BYTES = 8 << 20
 _HUB_SIZES = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
 _SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
-_TYPES = {
-    "int64": "sc:Integer",
-    "float": "sc:Float",
-    "text": "sc:Text",
-    "image": "sc:ImageObject",
-}
+_TYPES = {"int64": "sc:Integer", "float": "sc:Float", "text": "sc:Text", "image": "sc:ImageObject"}
 """Types of Croissant by kind or content of a feature; others are text."""
 
-_CONTEXT = {
+_TERMS = (
+    "citeAs column conformsTo cr rai data dataType dct examples extract field fileProperty "
+    "fileObject fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace sc separator source subField transform"
+)
+_CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
@@ -57,31 +56,9 @@ _CONTEXT = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
 }
-"""The context that the specification prescribes."""
+"""The context that the specification prescribes, in its order."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +87,11 @@ class Card:
         out = as_folder(folder)
         out.make_folder()
         places = out / README_NAME, out / CROISSANT_NAME
-        for place in places:
-            place.check_target(overwrite=overwrite)
+        for location in places:
+            location.check_target(overwrite=overwrite)
         texts = self.readme, json.dumps(self.croissant, indent=1) + "\n"
-        for place, text in zip(places, texts, strict=True):
-            write_document(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        for location, text in zip(places, texts, strict=True):
+            write_document(location, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return places
 
     def to_json(self) -> dict[str, Any]:
@@ -156,8 +133,9 @@ def card(
     dataset = dataset_of(paths_or_dataset)
     summary = inspect(dataset)
     terms = stated_terms(dataset)
+    path = PurePath(summary.shards[0].path if summary.shards else "dataset")
     names = {
-        "name": name or _name_of(summary),
+        "name": name or path.parent.name or path.stem,
         "description": description or _sentence(summary),
         "license": license or terms.get("license"),
         "citeAs": citation or terms.get("citation"),
@@ -190,11 +168,6 @@ def steps_of(dataset: Dataset) -> list[Mapping[str, Any]]:
     return [step for step in (*steps, manifest.provenance) if isinstance(step, Mapping)]
 
 
-def _name_of(summary: Inspection) -> str:
-    path = PurePath(summary.shards[0].path) if summary.shards else PurePath("dataset")
-    return path.parent.name or path.stem
-
-
 def _sentence(summary: Inspection) -> str:
     records = format_count(summary.record_count, "record")
     size = format_size(summary.size_bytes)
@@ -217,9 +190,6 @@ def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) ->
                     progress(done, total)
         hashes[str(shard.location)] = digest.hexdigest()
     return hashes
-
-
-# -- README.md -------------------------------------------------------------------------------------
 
 
 def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
@@ -275,7 +245,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _code_cell(text: str) -> str:
-    """Return a text as code in a cell of a table."""
     line = printable(text)
     return f"<code>{_markdown(line)}</code>" if _NOT_IN_CODE.search(line) else f"`{line}`"
 
@@ -318,14 +287,10 @@ def _hub_type(feature: FeatureSchema, class_names: Any) -> dict[str, Any]:
 
 
 def _size_category(count: int) -> str:
-    """Return the range of the Hub in which a number of records is."""
     for limit, low, high in zip(_HUB_SIZES, ("", *_SIZE_NAMES), _SIZE_NAMES, strict=False):
         if count < limit:
             return f"{low}<n<{high}" if low else f"n<{high}"
     return "n>1B"
-
-
-# -- Croissant -------------------------------------------------------------------------------------
 
 
 def _croissant(

@@ -260,9 +260,9 @@ def _finished_report(
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:
     """Raise OptionError if shards, given by their identity, are directly in the folder."""
-    place = folder.identity.rstrip("/")
+    identity = folder.identity.rstrip("/")
     for shard in shards:
-        if shard.rpartition("/")[0].rstrip("/") == place:
+        if shard.rpartition("/")[0].rstrip("/") == identity:
             raise OptionError(
                 f"{folder} is the folder of the dataset itself",
                 option="out",

@@ -1,4 +1,8 @@
-"""Passes records to exporters: in this process, or in tasks that write a file each."""
+"""Passes records to exporters: in this process, or in tasks that write a file each.
+
+The names of all files are known before: of each split here, of each shard or part of a large one on
+an engine. What describes all files is written at the end, from the results of their writers.
+"""
 
 from __future__ import annotations
 
@@ -282,7 +286,6 @@ def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
 
 
 def _check_columns(schema: Schema, format: str) -> None:
-    """Raise OptionError if the features have no columns."""
     schema.check_complete("a table has a column for each feature")
     mixed = [
         key

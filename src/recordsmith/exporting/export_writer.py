@@ -27,10 +27,9 @@ _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 class ChangedName(NamedTuple):
     """A name that was changed to a valid file name.
 
-    Attributes:
-        position: of the record; None for the name of a class or split.
-        name: the original name.
-        file: the new name, relative to the folder of the export.
+    position: of the record; None for the name of a class or split.
+    name: the original name.
+    file: the new name, relative to the folder of the export.
     """
 
     position: int | None
@@ -90,8 +89,6 @@ class ExportWriter:
         self._folder = folder
         self._taken = TakenNames()
         self._part_names: dict[tuple[str, str], str] = {}
-
-    # -- names ---------------------------------------------------------------------------------
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve top-level names for the format itself."""
@@ -169,8 +166,6 @@ class ExportWriter:
             self._change(self.position, original, key)
         return key
 
-    # -- files ---------------------------------------------------------------------------------
-
     def write(self, name: str, data: bytes) -> None:
         """Write a file; `name` is its path in the folder of the export."""
         self.open(name).write(data)
@@ -189,21 +184,15 @@ class ExportWriter:
         """Open a temporary file, in memory while it is small."""
         return self._folder.temporary_file()
 
-    # -- reporting ----------------------------------------------------------------------------
-
     def warn(self, sentence: str) -> None:
         """Report a problem of the current record."""
-        self.tally.problems.add(sentence, self._place)
+        self.tally.problems.add(sentence, f"record {self.position}")
 
     def skip(self, error: SourceError) -> None:
         """Report that the current record is not exported."""
-        self.tally.skipped.add("; ".join(error.lines), self._place)
+        self.tally.skipped.add("; ".join(error.lines), f"record {self.position}")
         if len(self.tally.skipped_positions) < MAX_PROBLEMS:
             self.tally.skipped_positions.append(self.position)
-
-    @property
-    def _place(self) -> str:
-        return f"record {self.position}"
 
     def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
         """Count the features that the format cannot hold."""

@@ -31,13 +31,7 @@ from recordsmith.format.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.image import (
-    IMAGE_SUFFIXES,
-    encode_png,
-    named_format,
-    probe_image,
-    usual_name,
-)
+from recordsmith.image import IMAGE_SUFFIXES, encode_png, named_format, probe_image, usual_name
 from recordsmith.support.errors import DataError, SourceError
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
@@ -53,10 +47,9 @@ _BY_SIZE = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64"}  # by bytes per
 class ExportedImage(NamedTuple):
     """The bytes of an image file.
 
-    Attributes:
-        data: the file.
-        format: from the header, or else from the record; None if unknown.
-        height, width: in pixels, as stored; 0 if unknown.
+    data: the file.
+    format: from the header, or else from the record; None if unknown.
+    height, width: in pixels, as stored; 0 if unknown.
     """
 
     data: bytes
@@ -76,7 +69,6 @@ class ExportedImage(NamedTuple):
 
 
 def read_image(example: Features, warn: Warn) -> ExportedImage:
-    """The image of an example."""
     data = first_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"

@@ -77,8 +77,7 @@ for key, values in zip(features, batches.run()):
 _MAX_LISTED_FILES = 4
 _DECODED_BY_TENSORFLOW = frozenset(("bmp", "gif", "jpeg", "png"))
 _DECODED_BY_DALI = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
-_TF_TYPES = {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}
-_DALI_TYPES = {"bytes": "tfrec.string", "float": "tfrec.float32", "int64": "tfrec.int64"}
+_TYPES = {"bytes": "string", "float": "float32", "int64": "int64"}
 _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
@@ -119,9 +118,6 @@ def reader_code(
     return _PROGRAMS[reader](description)
 
 
-# -- what is read --------------------------------------------------------------------------------
-
-
 class _Field(NamedTuple):
     """A feature to read.
 
@@ -141,11 +137,6 @@ class _Field(NamedTuple):
     note: str
     formats: set[str]
 
-    @property
-    def is_single_image(self) -> bool:
-        """Whether each record has one image."""
-        return self.content == "image" and self.shape == () and not self.may_lack
-
 
 class _Description(NamedTuple):
     """The dataset to read.
@@ -164,7 +155,6 @@ class _Description(NamedTuple):
 
 
 def _describe(paths: Paths, split: str | None, progress: Progress | None) -> _Description:
-    """Describe a dataset of Examples."""
     if is_split_slice(split):  # the program reads whole files
         locate(paths, split)
     inspection = inspect(paths, split, progress=progress)
@@ -231,9 +221,6 @@ def _field(
     return _Field(key, feature.kind, content, shape, missing_count > 0, note, formats)
 
 
-# -- programs ------------------------------------------------------------------------------------
-
-
 def _tensorflow(description: _Description) -> str:
     """Images that each record has are decoded, masks stay bytes."""
     fields = [field for field in description.fields if _is_utf8(field.key)]
@@ -246,7 +233,8 @@ def _tensorflow(description: _Description) -> str:
         f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
         "expand_animations=False\n    )\n"
         for field in fields
-        if field.is_single_image and field.formats <= _DECODED_BY_TENSORFLOW
+        if field.content == "image" and field.shape == () and not field.may_lack
+        if field.formats <= _DECODED_BY_TENSORFLOW
         for value in (f"example[{literal(field.key)}]",)
     )
     compression = description.compression
@@ -297,7 +285,7 @@ def _features(entries: Iterable[tuple[_Field, str, str]]) -> str:
 
 
 def _tensorflow_feature(field: _Field) -> str:
-    dtype, shape = _TF_TYPES[field.kind], field.shape
+    dtype, shape = f"tf.{_TYPES[field.kind]}", field.shape
     if shape is None:
         return f"tf.io.RaggedFeature({dtype})"
     default = ""
@@ -319,7 +307,7 @@ def _why_not_dali(field: _Field) -> str:
 
 
 def _dali_feature(field: _Field) -> str:
-    dtype, default = _DALI_TYPES[field.kind], _DEFAULTS[field.kind]
+    dtype, default = f"tfrec.{_TYPES[field.kind]}", _DEFAULTS[field.kind]
     if field.shape is None:
         return f"tfrec.VarLenFeature({dtype}, {default})"
     return f"tfrec.FixedLenFeature({list(field.shape)}, {dtype}, {default})"
@@ -352,9 +340,6 @@ def _file_lines(description: _Description) -> dict[str, str]:
 _PROGRAMS = {"tf": _tensorflow, "dali": _dali}
 
 
-# -- source text ---------------------------------------------------------------------------------
-
-
 def literal(value: str) -> str:
     """The `repr` of a text, in double quotes if it contains none."""
     text = repr(value)
@@ -370,7 +355,6 @@ def comment(*parts: str) -> str:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether a text can be encoded as UTF-8, without surrogates."""
     return re.search("[\ud800-\udfff]", text) is None
 
 

@@ -95,8 +95,8 @@ def find_standard_names(
     mask = _mask_of(features)
     if mask is not None:
         standard[mask] = keys.MASK
-    found = (features[key] for key in filter(None, (image_key, mask)) if key in features)
-    is_raw = any(feature.content == "raw" for feature in found)
+    used = (features[key] for key in filter(None, (image_key, mask)) if key in features)
+    is_raw = any(feature.content == "raw" for feature in used)
     for key, kind in _KINDS.items():
         if key in features or (key in _OF_PIXELS and not is_raw):
             continue

@@ -22,10 +22,9 @@ LARGEST_NUMBER = 65535
 class UnknownColours(NamedTuple):
     """Pixels whose colours are not in the table.
 
-    Attributes:
-        pixel_count: the number of these pixels.
-        colour_count: the number of their different colours.
-        colour, x, y: the first such pixel, row by row from the top left.
+    pixel_count: the number of these pixels.
+    colour_count: the number of their different colours.
+    colour, x, y: the first such pixel, row by row from the top left.
     """
 
     pixel_count: int

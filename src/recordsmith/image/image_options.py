@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_word
@@ -156,16 +156,11 @@ def check_number(name: str, value: object, lowest: int, highest: int) -> None:
 
 
 def _checked_colour(value: object) -> tuple[int, int, int]:
-    is_colour = (
-        isinstance(value, (tuple, list))
-        and len(value) == 3
-        and all(type(part) is int and 0 <= part <= 255 for part in value)
+    levels = value if isinstance(value, (tuple, list)) else ()
+    if len(levels) == 3 and all(type(level) is int and 0 <= level <= 255 for level in levels):
+        return (levels[0], levels[1], levels[2])
+    raise OptionError(
+        option="background",
+        value=value,
+        expected="red, green and blue from 0 to 255, such as (255, 255, 255) for white",
     )
-    if not is_colour:
-        raise OptionError(
-            option="background",
-            value=value,
-            expected="red, green and blue from 0 to 255, such as (255, 255, 255) for white",
-        )
-    red, green, blue = cast("tuple[int, int, int]", value)
-    return red, green, blue

@@ -53,7 +53,6 @@ class RowSplit(NamedTuple):
 
 
 def splits_of(shardings: Shardings) -> list[RowSplit]:
-    """Return how each sharding splits the rows."""
     if shardings is None:
         return []
     if isinstance(shardings, Sharding):

@@ -1,4 +1,8 @@
-"""Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing."""
+"""Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing.
+
+`order` says which records come when, `features` what a batch has of them, `batches` makes it in
+threads, and `session` knows where the loop is.
+"""
 
 from recordsmith.support.lazy import lazy_names
 
@@ -15,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "examples": "Examples",
         "features.bytes": "Bytes Raw Text",
         "features.declaration": "Features",
+        "features.feature": "BatchRows ColumnRequest ValueFeature",
         "features.images.boxes": "Boxes",
         "features.images.image": "Image",
         "features.images.mask": "Mask",

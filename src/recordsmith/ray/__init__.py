@@ -9,24 +9,13 @@
 """
 
 from recordsmith.loading import Rank
+from recordsmith.support.errors import needs_extra
 
-try:
+with needs_extra("ray", "ray", "pyarrow", "pandas"):
     from recordsmith.ray.reading import RecordsmithDatasource, read
     from recordsmith.ray.writing import RecordsmithDatasink, write
-except ModuleNotFoundError as error:
-    from recordsmith.support.errors import MissingExtraError
 
-    if error.name is None or error.name.partition(".")[0] not in ("ray", "pyarrow", "pandas"):
-        raise
-    raise MissingExtraError("ray", error.name) from error
-
-__all__ = [
-    "RecordsmithDatasink",
-    "RecordsmithDatasource",
-    "read",
-    "this_rank",
-    "write",
-]
+__all__ = ["RecordsmithDatasink", "RecordsmithDatasource", "read", "this_rank", "write"]
 
 
 def this_rank() -> Rank:

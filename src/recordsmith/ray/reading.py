@@ -116,15 +116,12 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
         self._shards = parts_of(dataset, _WHOLE_BYTES)
 
     def get_name(self) -> str:
-        """Return the name of the read tasks."""
         return "Recordsmith"
 
     def supports_projection_pushdown(self) -> bool:
-        """Return whether only the columns that are needed are read."""
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Return whether filters are applied while reading."""
         return True
 
     def apply_predicate(self, predicate_expr: Expr) -> RecordsmithDatasource:
@@ -141,8 +138,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
                     value=name,
                     expected=f"one of {', '.join(self.read_schema.names)}",
                 )
-        found: RecordsmithDatasource = super().apply_predicate(predicate_expr)
-        return found
+        return super().apply_predicate(predicate_expr)  # type: ignore[no-any-return]
 
     def task_count(self) -> int:
         """Return a good number of tasks: of 32 MiB each, and four for each processor."""
@@ -232,7 +228,6 @@ def _read_parts(
     predicate: Expr | None,
     restore_types: bool,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a task."""
     needed = list(columns)
     matches = None
     if predicate is not None:

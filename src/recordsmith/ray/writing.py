@@ -133,14 +133,12 @@ class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
         return write_table_part(self._job, ctx.task_idx, _tables(blocks))
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Publish the dataset."""
         self.on_write_start()
         assert self._job is not None
         results = [result for result in write_result.write_returns if result is not None]
         finish_table(self._job, results)
 
     def on_write_failed(self, error: BaseException) -> None:  # noqa: ARG002 - as Ray passes it
-        """Remove what was written."""
         if self._job is not None:
             abandon_table(self._job)
 

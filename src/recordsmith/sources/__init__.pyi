@@ -29,7 +29,6 @@ from recordsmith.sources.flaws import Flaw as Flaw
 from recordsmith.sources.flaws import FlawBox as FlawBox
 from recordsmith.sources.flaws import LintCheck as LintCheck
 from recordsmith.sources.flaws import Severity as Severity
-from recordsmith.sources.given import check_source as check_source
 from recordsmith.sources.given import source_of as source_of
 from recordsmith.sources.hugging_face import HuggingFace as HuggingFace
 from recordsmith.sources.left_behind import check_left_behind as check_left_behind
@@ -46,6 +45,7 @@ from recordsmith.sources.samples import Content as Content
 from recordsmith.sources.samples import Note as Note
 from recordsmith.sources.samples import Sample as Sample
 from recordsmith.sources.samples import SampleReader as SampleReader
+from recordsmith.sources.samples import StoredReader as StoredReader
 from recordsmith.sources.samples import ignore_note as ignore_note
 from recordsmith.sources.samples import open_reader as open_reader
 from recordsmith.sources.samples_ahead import SamplesAhead as SamplesAhead

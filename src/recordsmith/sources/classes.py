@@ -31,7 +31,6 @@ class Classes:
         return self._labels.get(name)
 
     def labels(self) -> tuple[tuple[str, int], ...]:
-        """Each name with its label."""
         return tuple(self._labels.items())
 
     def names(self) -> ClassNames:
@@ -42,7 +41,6 @@ class Classes:
             raise SourceError(str(error)) from None
 
     def unknown(self, name: str) -> str:
-        """The problem with an unknown class name."""
         return f"class {name!r:.200} is not in {self.origin}; known classes: {self._known}"
 
     @cached_property
@@ -74,7 +72,6 @@ def sort_classes(names: Iterable[str]) -> list[str]:
 
 
 def numbered_classes_notice(names: Sequence[str | None] | None) -> list[str]:
-    """A notice if classes are named by numbers that are not their labels."""
     named = [(label, name) for label, name in enumerate(names or ()) if name is not None]
     if not all(name.isascii() and name.isdecimal() for _, name in named):
         return []
@@ -140,7 +137,6 @@ def _from_label_map(file: Location) -> Classes:
 
 
 def compile_class_pattern(pattern: str | None) -> re.Pattern[str] | None:
-    """Compile the option `class_pattern`."""
     try:
         return None if pattern is None else re.compile(pattern)
     except re.error as error:

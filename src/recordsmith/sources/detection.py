@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from recordsmith.dataset import RECORD_SUFFIXES, has_split_word
@@ -100,11 +100,7 @@ class Detection:
     @cached_property
     def _chosen(self) -> LayoutCandidate:
         given = self.given_format, self.given
-        return choose(self.path, self.readings, *given, self._find_datasets)
-
-    def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
-        is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
-        return {} if self.tree is None or is_one_format else _find_datasets(self.tree, best)
+        return choose(self.path, self.readings, *given, partial(_find_datasets, self.tree))
 
     @cached_property
     def source(self) -> Source:
@@ -229,7 +225,7 @@ def _path_below(root: Location, name: str) -> str:
 def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     """The ways to read a folder, the likeliest first."""
     candidates = _candidates_of(tree)
-    used = {file for each in candidates if each.format != "table" for file in each.files}
+    used = {file for c in candidates if c.format != "table" for file in c.files}
     candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
     if any(len(c.classes) > 1 and not _are_parts(c.classes) for c in candidates):
         candidates = [*map(_without_classes, candidates)]
@@ -267,15 +263,19 @@ def _candidates_of(tree: FileTree) -> list[LayoutCandidate]:
     return [candidate for family in families for candidate in _FINDERS[family](tree)]
 
 
-def _find_datasets(tree: FileTree, strongest: Sequence[LayoutCandidate]) -> dict[str, str]:
+def _find_datasets(
+    tree: FileTree | None, strongest: Sequence[LayoutCandidate]
+) -> Mapping[str, str]:
     """The folders in a folder that are datasets of their own, and what each is.
 
     None if their names, a file next to them or a reading of the whole folder joins them.
     """
+    if tree is None or (len(strongest) > 1 and len({way.format for way in strongest}) == 1):
+        return {}
     folders = tree.folders
     names = [
         name
-        for name in sorted(tree.tops)
+        for name in sorted(tree.inside(""))
         if tree.inside(name) or folders[name].file_count > folders[name].image_count
     ]
     used = {
@@ -284,7 +284,7 @@ def _find_datasets(tree: FileTree, strongest: Sequence[LayoutCandidate]) -> dict
         for name in ("images", "masks", "table")
         for path in str(reading.options.get(name, "")).split(",")
     }
-    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
+    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.inside("")))
     has_data = any(map(_is_data, folders[""].names))
     if is_joined or has_data or not 2 <= len(names) <= _MAX_DATASETS:
         return {}

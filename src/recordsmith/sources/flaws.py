@@ -193,7 +193,6 @@ class Flaw(str):
         return self
 
     def at(self, place: str, box: FlawBox | None = None) -> Flaw:
-        """The same flaw at a place."""
         return Flaw(self.found, self.check, place=place, box=box)
 
     def leaving_out(self, class_name: str) -> Flaw:

@@ -123,5 +123,4 @@ def formats_with(name: str) -> list[str]:
 
 
 def accepts(format: str, options: Mapping[str, Any]) -> bool:
-    """Whether a format accepts all of some options."""
     return options.keys() <= OPTIONS[format]

@@ -184,7 +184,6 @@ class HuggingFaceReader:
     colours: Mapping[tuple[int, int, int], int] | None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read one row."""
         content = self.rows.read(sample, note)
         if self.mask is None:
             return content
@@ -281,7 +280,6 @@ class _Stream:
             ) from error
 
     def _cast(self, table: Any, schema: Any, part: str) -> Any:
-        """Convert rows to the types of the first rows."""
         if table.schema.names == schema.names and table.schema.types == schema.types:
             return table
         others = {*table.schema.names} ^ {*schema.names}

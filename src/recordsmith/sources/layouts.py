@@ -65,7 +65,6 @@ class LayoutCandidate:
     needs: tuple[str, ...] = ()
 
     def with_options(self, given: Mapping[str, Any]) -> LayoutCandidate:
-        """The same with the options of the caller."""
         changed = {
             name
             for name, value in given.items()
@@ -171,9 +170,8 @@ def _typed(
 
 
 def strongest(candidates: Sequence[LayoutCandidate]) -> list[LayoutCandidate]:
-    """Those of the highest confidence."""
-    highest = max(each.confidence for each in candidates)
-    return [each for each in candidates if each.confidence == highest]
+    highest = max(candidate.confidence for candidate in candidates)
+    return [candidate for candidate in candidates if candidate.confidence == highest]
 
 
 def choose_strongest(
@@ -201,7 +199,6 @@ def choose_strongest(
 
 
 def not_accepted(name: str, value: object, format: str, what: str = "") -> OptionError:
-    """The error for an option that a format does not accept."""
     accepting = formats_with(name)
     return OptionError(
         f"{option(name)} does not apply to the format {format}{f' ({what})' if what else ''}",

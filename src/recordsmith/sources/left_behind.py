@@ -15,7 +15,15 @@ from typing import NamedTuple
 
 from recordsmith.dataset import split_word
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
+from recordsmith.sources.files.account import (
+    UNUSUAL,
+    Account,
+    AccountLine,
+    LeftFor,
+    Reason,
+    Role,
+    are_few,
+)
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, is_mask_word
 from recordsmith.sources.files.paths import with_slashes
@@ -157,7 +165,7 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
             where = join_names(f"{folder}/" for folder in sorted(folders))
             concerns.append(_Concern(f"{labelled} not read, in {where}", sorted(folders)))
     accepted = _UNANNOTATED if inspector.is_chosen else ()
-    unexplained = [line for line in images if not line.is_known and line.kind not in accepted]
+    unexplained = [line for line in images if line.kind in UNUSUAL and line.kind not in accepted]
     number = sum(line.file_count for line in unexplained)
     total = account.counted(Role.IMAGE) + sum(line.file_count for line in images)
     if not concerns and not are_few(number, total):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from recordsmith.format.example import BytesArray
 from recordsmith.sources.samples import Sample
 from recordsmith.support.buffers import Int64Array
+from recordsmith.support.permutation import finalize_bits
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
@@ -90,7 +91,7 @@ class RowNames(LazySequence[str]):
             for first in range(start, stop, _ROWS_AT_ONCE):
                 rows = np.arange(first, min(first + _ROWS_AT_ONCE, stop), dtype=np.uint64)
                 rows -= np.uint64(start)
-                hashes[first : first + len(rows)] = _mixed(number + rows * _STEP)
+                hashes[first : first + len(rows)] = finalize_bits(number + rows * _STEP)
         return hashes
 
     def locate(self, number: int) -> tuple[int, int]:
@@ -108,13 +109,6 @@ class RowNames(LazySequence[str]):
         return f"{self.tables[table]}/{row:07d}"
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of SplitMix64: every bit of the result depends on every bit of a number."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
-
-
 class Names(LazySequence[str]):
     """Names of any kind, held as bytes."""
 
@@ -128,7 +122,6 @@ class Names(LazySequence[str]):
         return str(self.encoded[number], "utf-8", "surrogateescape")
 
     def select(self, numbers: Int64Array) -> list[str]:
-        """Return some names."""
         return [str(name, "utf-8", "surrogateescape") for name in self.encoded[numbers].views()]
 
 
@@ -175,7 +168,6 @@ class SampleTable(LazySequence[Sample]):
         return self.select(range(len(self)))
 
     def select(self, numbers: Sequence[int] | Int64Array) -> Iterator[Sample]:
-        """Yield some samples by their numbers."""
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)
             rows = portion.tolist()

@@ -37,12 +37,10 @@ class Fault(NamedTuple):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Fault:
-        """Restore a fault from `to_json`."""
         problems = Problems(document["problems"]) if "problems" in document else None
         return cls(**{**document, "problems": problems})
 
     def error(self) -> SourceError:
-        """The error to raise when the sample is read."""
         flaw = Flaw(self.problem, Check(self.check)) if self.check else ""  # type: ignore[call-arg]
         return SourceError(
             flaw or self.problem,
@@ -80,7 +78,6 @@ def join_problems(problems: Iterable[str]) -> str:
 
 
 def raise_problems(problems: Problems, remedy: str = "") -> None:
-    """Raise one error for all problems, if there are any."""
     if problems:
         raise SourceError(join_problems(problems), problems, remedy=remedy)
 

@@ -1,4 +1,8 @@
-"""Samples, and what reads them, also in another process."""
+"""Samples, and what reads them, also in another process.
+
+A source only lists. The reader of its listing reads a sample by its reference; both are JSON, so
+another process reads the same sample without listing.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +145,7 @@ class StoredReader:
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
         return {"reader": type(self).__name__} | {
             name: {"location": str(value.absolute())} if isinstance(value, Location) else value
             for name, value in values.items()
@@ -149,7 +153,6 @@ class StoredReader:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restore a reader from `to_json`, in this process or another."""
         return cls(
             **{name: _restored(value) for name, value in document.items() if name != "reader"}
         )

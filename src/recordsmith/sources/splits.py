@@ -38,7 +38,6 @@ def joined_notice(shards: Sequence[Shard], splits: Sequence[str]) -> list[str]:
 
 
 def _names_split(shard: Shard) -> bool:
-    """Whether the manifest, name or folder of a shard names its split."""
     return shard.entry is not None or tells_split(shard.location.name, shard.split)
 
 

@@ -6,12 +6,10 @@
 Spark finds the format itself, through the module `pyspark_recordsmith`.
 """
 
-from recordsmith.support.errors import MissingExtraError
+from recordsmith.support.errors import needs_extra
 
-try:
+with needs_extra("spark", "pyspark"):
     import pyspark.sql.datasource  # noqa: F401
-except ImportError as _error:
-    raise MissingExtraError("spark", _error.name or "pyspark") from None
 
 from recordsmith.spark.source import RecordsmithSource
 

@@ -25,54 +25,53 @@ _WRITING = ("path", "split", "compression", "shard_size", "store_options")
 class ReadOptions:
     """The options of a read, which travel to workers as the user passed them."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        found = _checked(given, _READING)
-        paths = [found["path"]] if found.get("path") else []
-        self._paths = [*map(local_path, paths + (_texts(found, "paths") or []))]
+    def __init__(self, stated: Mapping[str, str]) -> None:
+        options = _checked(stated, _READING)
+        paths = [options["path"]] if options.get("path") else []
+        self._paths = [*map(local_path, paths + (_texts(options, "paths") or []))]
         if not self._paths:
             raise OptionError(option="path", value="", expected="a path or URL, as in load(path)")
-        self._split = found.get("split")
-        self._store_options = _store_options(found)
-        self.where = found.get("where")
-        self.columns = _texts(found, "columns")
-        self.partition_bytes = _size(found, "partition_size") or DEFAULT_PART_BYTES
-        self.restore_types = _switch(found, "restore_types")
+        self._split = options.get("split")
+        text = options.get("store_options")
+        self._store_options = None if text is None else parse_store_options(text)
+        self.where = options.get("where")
+        self.columns = _texts(options, "columns")
+        self.partition_bytes = _size(options, "partition_size") or DEFAULT_PART_BYTES
+        self.restore_types = _switch(options, "restore_types")
 
     def open(self) -> Dataset:
-        """Open the dataset."""
         paths = self._paths[0] if len(self._paths) == 1 else self._paths
         return open_dataset(paths, self._split, store_options=self._store_options)
 
 
 class WriteOptions:
-    """The options of a write."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        found = _checked(given, _WRITING)
-        if not found.get("path"):
+    def __init__(self, stated: Mapping[str, str]) -> None:
+        options = _checked(stated, _WRITING)
+        if not options.get("path"):
             raise OptionError(option="path", value="", expected="a path or URL, as in save(path)")
-        self.path = local_path(found["path"])
-        self.store_options = _store_options(found) if is_url(self.path) else None
-        self.split = found.get("split", "train")
-        self.compression = found.get("compression")
-        self.shard_size_bytes = _size(found, "shard_size")
+        self.path = local_path(options["path"])
+        text = options.get("store_options")
+        self.store_options = parse_store_options(text) if text and is_url(self.path) else None
+        self.split = options.get("split", "train")
+        self.compression = options.get("compression")
+        self.shard_size_bytes = _size(options, "shard_size")
 
 
-def _checked(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
+def _checked(stated: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
     """Return options with lower-case names. Platforms add their own, so others are ignored."""
-    found = {name.lower(): value for name, value in given.items() if value}
-    for name in found:
+    options = {name.lower(): value for name, value in stated.items() if value}
+    for name in options:
         similar = similar_name(name, known)
         if name not in known and similar:
             raise OptionError(
                 f"{name!r} is not an option", option=name, remedy=f"Did you mean {similar}?"
             )
-    return found
+    return options
 
 
-def _texts(found: Mapping[str, str], name: str) -> list[str] | None:
+def _texts(options: Mapping[str, str], name: str) -> list[str] | None:
     """Return an option that is a JSON array, or names with commas between them."""
-    text = found.get(name)
+    text = options.get(name)
     if text is None:
         return None
     if not text.lstrip().startswith("["):
@@ -87,25 +86,20 @@ def _texts(found: Mapping[str, str], name: str) -> list[str] | None:
     return texts
 
 
-def _switch(found: Mapping[str, str], name: str) -> bool:
-    text = found.get(name, "false").lower()
+def _switch(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "false").lower()
     if text not in ("true", "false"):
         raise OptionError(option=name, value=text, expected="true or false")
     return text == "true"
 
 
-def _size(found: Mapping[str, str], name: str) -> int | None:
+def _size(options: Mapping[str, str], name: str) -> int | None:
     """Return an option that is a number of bytes."""
-    text = found.get(name)
+    text = options.get(name)
     size_bytes = None if text is None else parse_size(text) or 0
     if size_bytes is not None and size_bytes < 1:
         raise OptionError(option=name, value=text, expected="a size such as 128MB or 1GiB")
     return size_bytes
-
-
-def _store_options(found: Mapping[str, str]) -> dict[str, Any] | None:
-    text = found.get("store_options")
-    return None if text is None else parse_store_options(text)
 
 
 def local_path(path: str) -> str:

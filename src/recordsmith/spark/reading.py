@@ -24,7 +24,7 @@ from recordsmith.spark.types import batch_schema, in_stored_unit
 
 
 @dataclass
-class DatasetPart(InputPartition):
+class DatasetPartition(InputPartition):
     """The records of one shard, or some records in a row of a large one."""
 
     dataset: Dataset
@@ -45,27 +45,26 @@ class RecordsmithReader(DataSourceReader):
 
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions in the order of the records."""
         without_columns = Schema("Example", 0)  # the reader has them
         view = replace(self._options.open().view, outer_schema=without_columns)
-        return [*map(DatasetPart, parts_of(Dataset(view), self._options.partition_bytes))]
+        return [*map(DatasetPartition, parts_of(Dataset(view), self._options.partition_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the records of a partition as pyarrow.RecordBatches."""
-        if not isinstance(partition, DatasetPart):  # of Spark, for a dataset without shards
+        if not isinstance(partition, DatasetPartition):  # of Spark, for a dataset without shards
             return
         pa = import_pyarrow()
-        wanted = batch_schema(self._schema)
+        schema = batch_schema(self._schema)
         decoded = [
             field if self._types is None
             else field.with_type(in_stored_unit(field.type, self._types.field(field.name).type))
-            for field in wanted
+            for field in schema
         ]  # fmt: skip
         where = self._options.where
         batches = open_stream(
             records_of(partition.dataset),
             self._stored,
-            wanted.names,
+            schema.names,
             None,
             None,
             1,
@@ -76,13 +75,13 @@ class RecordsmithReader(DataSourceReader):
             for batch in batches:
                 columns = [
                     column if column.type == field.type else _converted(column, field.type)
-                    for column, field in zip(batch.columns, wanted, strict=True)
+                    for column, field in zip(batch.columns, schema, strict=True)
                 ]
-                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _converted(column: Any, wanted: Any) -> Any:
+def _converted(column: Any, arrow_type: Any) -> Any:
     """Cast a column; digits of times that Spark does not have are cut off."""
     from pyarrow import compute
 
-    return column.cast(options=compute.CastOptions(wanted, allow_time_truncate=True))
+    return column.cast(options=compute.CastOptions(arrow_type, allow_time_truncate=True))

@@ -8,9 +8,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from recordsmith.dataset import arrow_schema, columns_of
-from recordsmith.format.example import Schema
+from recordsmith.format.example import FeatureSchema, Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
-from recordsmith.spark.types import check_types, declared_schema, spark_schema
+from recordsmith.spark.types import check_types, spark_schema
 from recordsmith.support.errors import OptionError
 
 
@@ -45,9 +45,9 @@ class RecordsmithSource(DataSource):
         options = ReadOptions(self.options)
         dataset = options.open()
         self._stored = dataset.schema
-        found = dataset.to_arrow(options.columns, restore_types=options.restore_types)
-        self._types = found.schema if options.restore_types else None
-        return spark_schema(found.schema)
+        reader = dataset.to_arrow(options.columns, restore_types=options.restore_types)
+        self._types = reader.schema if options.restore_types else None
+        return spark_schema(reader.schema)
 
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -78,7 +78,7 @@ class RecordsmithSource(DataSource):
         return RecordsmithWriter(WriteOptions(self.options), overwrite=overwrite)
 
 
-def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
+def _stored_schema(options: ReadOptions, stated: StructType) -> Schema:
     """Return the schema of the records for columns that the user states.
 
     Without a manifest, only the first record of Examples is read: the columns are as stated, and
@@ -90,21 +90,22 @@ def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
         stored, _ = dataset.view.preview_schema(1)
         is_declared = stored.payload in ("Example", "none")
         stored = stored if is_declared else dataset.schema
-    kinds = check_types(wanted, may_nest=stored.payload in ("SequenceExample", "ELWC"))
+    kinds = check_types(stated, may_nest=stored.payload in ("SequenceExample", "ELWC"))
     features = columns_of(stored)
     for name, kind in kinds.items():
         if name not in features:
             continue
-        found = features[name][2].kind
-        if found not in (kind, "none"):
+        kind_of_records = features[name][2].kind
+        if kind_of_records not in (kind, "none"):
             raise OptionError(
-                f"the schema has the type {wanted[name].dataType.simpleString()} for column "
-                f"{name!r}, which is {found}",
+                f"the schema has the type {stated[name].dataType.simpleString()} for column "
+                f"{name!r}, which is {kind_of_records}",
                 option="schema",
                 value=name,
                 remedy="State a type of that kind, or no schema.",
             )
-    if is_declared:
-        return declared_schema(kinds)
-    arrow_schema(stored, wanted.names)  # checks the names
+    if is_declared:  # the shapes are unknown
+        declared = {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}
+        return Schema("Example", 0, {"features": declared})
+    arrow_schema(stored, stated.names)  # checks the names
     return stored

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from recordsmith.dataset import feature_kinds, import_pyarrow
-from recordsmith.format.example import FeatureSchema, Kind, Schema
+from recordsmith.format.example import Kind
 from recordsmith.support.errors import OptionError, Problems
 
 _MAX_DIGITS = 38  # of decimals of Spark
@@ -53,13 +52,13 @@ def _spark_type(pa: Any, name: str, arrow_type: Any) -> Any:
     return similar.get(arrow_type, arrow_type)
 
 
-def in_stored_unit(wanted: Any, stored: Any) -> Any:
+def in_stored_unit(arrow_type: Any, stored: Any) -> Any:
     """Return a type of Spark's batches, but with times as they are stored."""
     pa = import_pyarrow()
     stored = _plain(pa, stored)
-    if pa.types.is_list(wanted):
-        return pa.list_(in_stored_unit(wanted.value_type, stored.value_type))
-    return stored if pa.types.is_temporal(stored) else wanted
+    if pa.types.is_list(arrow_type):
+        return pa.list_(in_stored_unit(arrow_type.value_type, stored.value_type))
+    return stored if pa.types.is_temporal(stored) else arrow_type
 
 
 def _plain(pa: Any, arrow_type: Any) -> Any:
@@ -81,10 +80,10 @@ def batch_schema(schema: StructType) -> Any:
 def check_types(schema: StructType, *, may_nest: bool) -> dict[str, Kind]:
     """Return the kind of feature of each column."""
     problems = Problems()
-    found = batch_schema(schema)
+    types = batch_schema(schema)
     if may_nest:
-        found = import_pyarrow().schema([(field.name, _flat(field.type)) for field in found])
-    kinds = feature_kinds(found, problems)
+        types = import_pyarrow().schema([(field.name, _flat(field.type)) for field in types])
+    kinds = feature_kinds(types, problems)
     if problems:
         raise OptionError(
             "some columns cannot be features:\n  " + "\n  ".join(problems), option="schema"
@@ -97,12 +96,3 @@ def _flat(arrow_type: Any) -> Any:
     is_list = import_pyarrow().types.is_list
     is_nested = is_list(arrow_type) and is_list(arrow_type.value_type)
     return arrow_type.value_type if is_nested else arrow_type
-
-
-def declared_schema(kinds: Mapping[str, Kind]) -> Schema:
-    """Return the schema of Examples with features of these kinds, whose shapes are unknown."""
-    return Schema(
-        "Example",
-        0,
-        {"features": {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}},
-    )

@@ -15,7 +15,7 @@ from recordsmith.writing import abandon_table, begin_table, finish_table, write_
 
 
 @dataclass
-class WrittenPart(WriterCommitMessage):
+class WrittenPartition(WriterCommitMessage):
     """What a task has written; `result` as in `write_table_part`."""
 
     result: Any
@@ -45,12 +45,12 @@ class RecordsmithWriter(DataSourceArrowWriter):
         """Write the batches of one partition, in an attempt that other attempts do not disturb."""
         context = TaskContext.get()
         assert context is not None
-        return WrittenPart(write_table_part(self._job, context.partitionId(), iterator))
+        return WrittenPartition(write_table_part(self._job, context.partitionId(), iterator))
 
     @without_traceback()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the shards of the attempts that Spark has chosen."""
-        results = [message.result for message in messages if isinstance(message, WrittenPart)]
+        results = [message.result for message in messages if isinstance(message, WrittenPartition)]
         finish_table(self._job, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002

@@ -1,7 +1,8 @@
 """Stores: where objects are kept, and how they are read and written.
 
 An object is a file, or its equivalent in a store without files. Everything above reads and writes
-objects through a `Location`: a store and a key in it.
+objects through a `Location`: a store and a key in it. Where a store is remote, each read is a
+request: callers make few, and many at the same time (`tests/dataset/test_request_counts.py`).
 """
 
 from recordsmith.support.lazy import lazy_names

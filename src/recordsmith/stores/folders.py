@@ -170,8 +170,10 @@ class _Entries:
             if name != _STAGING and (kind != "folder" or (folder / name).is_folder())
         }  # fmt: skip
         begun = folder / BEGUN_NOTE
-        own = set(_entries_in(begun, self.job) if self.job else ())  # killed at its end
-        finished = _result_in(begun) if own and own <= names else None
+        note = _read_note(begun)
+        own = set(note["entries"] if self.job and note.get("job") == self.job else ())
+        is_finished = own and own <= names and isinstance(note.get("result"), dict)
+        finished = note["result"] if is_finished else None  # it was killed at its end
         own |= {BEGUN_NOTE, EXPORT_NOTE} if own else set()
         entries = sorted(names - own, key=lambda name: (name == EXPORT_NOTE, name))  # files first
         if entries and not overwrite:
@@ -187,7 +189,8 @@ class _Entries:
             )
         folder.store.remove_leftovers(folder.key, (EXPORT_NOTE, BEGUN_NOTE))
         self._replaceable = names - {BEGUN_NOTE}
-        self._earlier = {EXPORT_NOTE, *_entries_in(folder / EXPORT_NOTE), *_entries_in(begun)}
+        earlier = _read_note(folder / EXPORT_NOTE)
+        self._earlier = {EXPORT_NOTE, *earlier["entries"], *note["entries"]}
         return finished
 
     def begin(self, entries: Collection[str], remove: Callable[[str], None]) -> None:
@@ -216,7 +219,6 @@ class _Entries:
         self._earlier = set()
 
     def put_note(self, result: Mapping[str, Any] | None = None) -> None:
-        """Write the note of the begun job."""
         note: dict[str, Any] = {"job": self.job} if self.job else {}
         if result is not None:
             note["result"] = result
@@ -230,7 +232,6 @@ class _Entries:
         self.sync()
 
     def sync(self) -> None:
-        """Sync the folder."""
         self.folder.store.sync(self.folder.key)
 
 
@@ -352,7 +353,8 @@ class _SharedFolderWriter(FolderWriter):
         return writer
 
     def _check(self) -> bool:
-        if _entries_in(self._folder / BEGUN_NOTE, self._entries.job):
+        note = _read_note(self._folder / BEGUN_NOTE)
+        if note["entries"] and note.get("job") == self._entries.job:
             return True
         raise FileAccessError(
             errno.ESTALE,
@@ -364,39 +366,22 @@ class _SharedFolderWriter(FolderWriter):
 
 
 def _file_error(named: object) -> OptionError:
-    """Return the error for a file where a job writes a folder."""
     return OptionError(f"{named} is a file, not a folder", option="out", value=str(named))
 
 
-def _entries_in(note: Location, job: str | None = None) -> list[str]:
-    """Return the entries in a note, none if it is invalid, unsafe or of another job."""
+def _read_note(location: Location) -> dict[str, Any]:
+    """Return the note of a folder: what was exported; without entries if invalid or unsafe."""
     try:
-        document = json.loads(read_note(note))
-        if job not in (None, document.get("job")):
-            return []
-        return [*map(_plain_name, document["entries"])]
+        document = json.loads(read_note(location))
+        for name in document["entries"]:
+            if os.path.basename(name) != name or name in ("", ".", ".."):
+                raise ValueError(name)
+        return {**document, "entries": {*document["entries"]}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return []
-
-
-def _result_in(note: Location) -> Mapping[str, Any] | None:
-    """Return the result in the note of a job that wrote everything; None without one."""
-    try:
-        result = json.loads(read_note(note)).get("result")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return None
-    return result if isinstance(result, dict) else None
-
-
-def _plain_name(name: Any) -> str:
-    """Validate the name of an entry of a folder."""
-    if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
-        raise ValueError(f"{name!r:.60} is not the name of an entry")
-    return name
+        return {"entries": set[str]()}
 
 
 def _note_to_bytes(note: Mapping[str, Any], entries: Iterable[str]) -> bytes:
-    """Write the note of a folder: what was exported, and its entries."""
     return json.dumps({**note, "entries": sorted(entries)}, indent=1).encode() + b"\n"
 
 
@@ -468,7 +453,7 @@ class _StagedFolderWriter(FolderWriter):
                     remedy="All machines must see the folder of the export.",
                 )
         if self._is_kept:
-            self._entries.written.update(_entries_in(self._folder / BEGUN_NOTE, self._entries.job))
+            self._entries.written.update(_read_note(self._folder / BEGUN_NOTE)["entries"])
         else:
             entries = [name for name in os.listdir(self._new) if not is_temporary_name(name)]
             self._entries.begin(entries, self._remove)

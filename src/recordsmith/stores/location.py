@@ -5,23 +5,24 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from recordsmith.stores.checks import check_key, exists_error
 from recordsmith.stores.local.store import LocalStore
-from recordsmith.stores.object_reader import ObjectReader
-from recordsmith.stores.object_writer import Data, ObjectWriter
-from recordsmith.stores.store import NO_OBJECT, FolderEntry, ObjectInfo, Store
+from recordsmith.stores.object_writer import Data
+from recordsmith.stores.store import NO_OBJECT, Store
 from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.support.lazy import LazyTable
 from recordsmith.support.words import similar_name
 
 PathLike: TypeAlias = str | os.PathLike[str]
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 STORES: LazyTable[type[Store]] = LazyTable(
     "recordsmith.stores",
@@ -45,6 +46,19 @@ NOTE_BYTES = 1 << 28
 
 _MAX_COMPARED = 1000
 _ALMOST_URL = re.compile(r"(s3a?|gs|az|abfss?|https?|hdfs|sftp|hf):/(?!/)")
+
+
+def _on_key(
+    method: Callable[Concatenate[Any, str, _Arguments], _Result],
+) -> Callable[Concatenate[Location, _Arguments], _Result]:
+    """Return a method of a store as one of its locations."""
+    name = method.__name__
+
+    @wraps(method, updated=())  # not that it is abstract
+    def call(self: Location, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        return getattr(self.store, name)(self.key, *args, **options)  # type: ignore[no-any-return]
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,35 +145,23 @@ class Location(os.PathLike[str]):
         mine, others = self.identity, other.identity
         return mine == others or others.startswith(mine.rstrip("/") + "/")
 
-    # -- the operations of the store ---------------------------------------------------------------
+    # -- the operations of the store on the key ----------------------------------------------------
 
-    def info(self) -> ObjectInfo:
-        """Return size and version of the object."""
-        return self.store.info(self.key)
-
-    def size(self) -> int:
-        """Return the size of the object in bytes."""
-        return self.store.size(self.key)
-
-    def exists(self) -> bool:
-        """Return whether there is an object."""
-        return self.store.exists(self.key)
-
-    def read(self, start: int = 0, stop: int | None = None) -> bytes:
-        """Return the bytes start:stop of the object, fewer if it ends before."""
-        return self.store.read(self.key, start, stop)
-
-    def open_read(self, info: ObjectInfo | None = None) -> ObjectReader:
-        """Open the object for reading, in order and anywhere; of the version `info`, if known."""
-        return self.store.open_read(self.key, info)
-
-    def is_folder(self) -> bool:
-        """Return whether objects lie below this location."""
-        return self.store.is_folder(self.key)
-
-    def list_entries(self) -> Iterator[FolderEntry]:
-        """Yield everything directly below this location, sorted by name."""
-        return self.store.list_entries(self.key)
+    info = _on_key(Store.info)
+    size = _on_key(Store.size)
+    exists = _on_key(Store.exists)
+    read = _on_key(Store.read)
+    open_read = _on_key(Store.open_read)
+    is_folder = _on_key(Store.is_folder)
+    list_entries = _on_key(Store.list_entries)
+    open_write = _on_key(Store.open_write)
+    put = _on_key(Store.put)
+    put_if_absent = _on_key(Store.put_if_absent)
+    put_if_match = _on_key(Store.put_if_match)
+    check_target = _on_key(Store.check_target)
+    delete = _on_key(Store.delete)
+    locked = _on_key(Store.locked)
+    make_folder = _on_key(Store.make_folder)
 
     def glob(self) -> Sequence[Location]:
         """Return the objects that match this location as a pattern, sorted."""
@@ -170,41 +172,9 @@ class Location(os.PathLike[str]):
         for info in self.store.list(f"{self.key}/" if self.key else ""):
             yield Location(self.store, info.key)
 
-    def open_write(self, *, overwrite: bool = True, is_durable: bool = True) -> ObjectWriter:
-        """Open the object for writing; it appears whole at the end of the block."""
-        return self.store.open_write(self.key, overwrite=overwrite, is_durable=is_durable)
-
-    def put(self, data: Data) -> None:
-        """Write the object; it appears whole or not at all."""
-        self.store.put(self.key, data)
-
-    def put_if_absent(self, data: Data) -> bool:
-        """Write the object unless it exists; return whether it was written."""
-        return self.store.put_if_absent(self.key, data)
-
-    def put_if_match(self, data: Data, version: str) -> bool:
-        """Replace the object if it still has a version; return whether it was replaced."""
-        return self.store.put_if_match(self.key, data, version)
-
-    def check_target(self, *, overwrite: bool) -> None:
-        """Check before a long job that the object may be written; see `Store.check_target`."""
-        self.store.check_target(self.key, overwrite=overwrite)
-
-    def delete(self) -> None:
-        """Delete the object, if it exists."""
-        self.store.delete(self.key)
-
     def move(self, new: Location) -> None:
         """Give the object another name in its store, and replace the object there."""
         self.store.move(self.key, new.key)
-
-    def locked(self, *, is_shared: bool = False) -> AbstractContextManager[bool]:
-        """Lock a hidden folder against other processes, where there are locks."""
-        return self.store.locked(self.key, is_shared=is_shared)
-
-    def make_folder(self) -> None:
-        """Make a folder, where folders do not come with their objects."""
-        self.store.make_folder(self.key)
 
 
 PlaceLike: TypeAlias = PathLike | Location

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 import io
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.stores.parallel_reads import REQUEST_BYTES, Range, ReadAhead
 from recordsmith.support.errors import FileAccessError
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -101,32 +101,13 @@ class ObjectReader(io.RawIOBase):
         return True
 
 
-class _Ranges(Protocol):
-    """What a `RangeReader` needs of a store."""
-
-    @property
-    def is_remote(self) -> bool: ...
-    def name_of(self, key: str, /) -> str: ...
-    def read(self, key: str, start: int, stop: int, version: str, /) -> bytes: ...
-    def read_view(
-        self,
-        key: str,
-        start: int,
-        stop: int,
-        version: str,
-        allocate: Callable[[], memoryview] | None,
-        /,
-    ) -> memoryview: ...
-    def read_many(self, ranges: Iterable[Range], /) -> Iterator[tuple[int, memoryview]]: ...
-
-
 class RangeReader(ObjectReader):
     """Reads one version of an object by ranges."""
 
     _ahead: ReadAhead | None = None
 
-    def __init__(self, store: _Ranges, info: tuple[str, int, str]) -> None:
-        """`info`: the `ObjectInfo` of the version."""
+    def __init__(self, store: Any, info: tuple[str, int, str]) -> None:
+        """`store`: a `Store`; `info`: the `ObjectInfo` of the version."""
         self._store = store
         self._key, self.size_bytes, self._version = info
         self._at = 0
@@ -167,9 +148,10 @@ class RangeReader(ObjectReader):
         if start >= stop:
             return b""
         if stop - start <= REQUEST_BYTES or self._ahead is None:
-            return self._store.read(self._key, start, stop, self._version)
-        wanted = Range(self._key, start, stop, self._version)
-        return bytes(next(data for _, data in self._store.read_many([wanted])))
+            data: bytes = self._store.read(self._key, start, stop, self._version)
+            return data
+        requested = Range(self._key, start, stop, self._version)
+        return bytes(next(data for _, data in self._store.read_many([requested])))
 
     def read_head(self, count: int) -> bytes:
         if self._ahead is None:
@@ -181,7 +163,8 @@ class RangeReader(ObjectReader):
     def _view(
         self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
     ) -> memoryview:
-        return self._store.read_view(self._key, start, stop, self._version, allocate)
+        view: memoryview = self._store.read_view(self._key, start, stop, self._version, allocate)
+        return view
 
     def close(self) -> None:
         if self._ahead is not None and not self.closed:
@@ -198,11 +181,11 @@ class RangeReader(ObjectReader):
         if len(ends) and ends.max() > self.size_bytes:
             return False
         view = memoryview(out)  # type: ignore[arg-type] # for Python 3.11 and older
-        wanted = (
+        ranges = (
             Range(self._key, start, stop, self._version)
             for start, stop in zip(begins.tolist(), ends.tolist(), strict=True)
         )
-        for index, data in self._store.read_many(wanted):
+        for index, data in self._store.read_many(ranges):
             place, byte_count = int(places[index]), int(ends[index] - begins[index])
             if len(data) < byte_count:
                 raise FileAccessError(

@@ -61,7 +61,7 @@ class Request(NamedTuple):
     parts: the ranges that it is for, with their indexes: they lie in it, or it in the only one.
     """
 
-    wanted: Range
+    to_read: Range
     parts: list[tuple[int, Range]]
 
 
@@ -70,18 +70,20 @@ def requests_for(ranges: Iterable[tuple[int, Range]]) -> Iterator[Request]:
 
     A longer range than REQUEST_BYTES is split, unless its end is unknown.
     """
-    for (key, _), of_object in groupby(sorted(ranges, key=_place), lambda item: _place(item)[:2]):
+    for (key, _), of_object in groupby(
+        sorted(ranges, key=_sort_key), lambda item: _sort_key(item)[:2]
+    ):
         parts: list[tuple[int, Range]] = []
         begin = end = 0
-        for index, wanted in of_object:
-            start, stop, version = wanted[1:]
+        for index, requested in of_object:
+            start, stop, version = requested[1:]
             if stop is None:
-                yield Request(wanted, [(index, wanted)])
+                yield Request(requested, [(index, requested)])
                 continue
             if stop - start > REQUEST_BYTES:
                 for at in range(start, stop, REQUEST_BYTES):
                     piece = Range(key, at, min(at + REQUEST_BYTES, stop), version)
-                    yield Request(piece, [(index, wanted)])
+                    yield Request(piece, [(index, requested)])
                 continue
             is_near = start <= end + GAP_BYTES and max(end, stop) - begin <= REQUEST_BYTES
             if parts and not is_near:
@@ -89,13 +91,13 @@ def requests_for(ranges: Iterable[tuple[int, Range]]) -> Iterator[Request]:
                 parts = []
             if not parts:
                 begin = end = start
-            parts.append((index, wanted))
+            parts.append((index, requested))
             end = max(end, stop)
         if parts:
             yield Request(Range(key, begin, end, parts[0][1].version), parts)
 
 
-def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
+def _sort_key(item: tuple[int, Range]) -> tuple[str, str, int]:
     _, (key, start, _, version) = item
     return key, version or "", start
 
@@ -153,7 +155,6 @@ class _Responses:
             yield from ready
 
     def close(self) -> None:
-        """Make no further requests."""
         with self._lock:
             self._requests = iter(())
             self._waiting.clear()
@@ -194,7 +195,7 @@ class _Responses:
         while not is_full and (request := self._take()) is not None:
             response: memoryview | BaseException
             try:
-                response = self._read_view(*request.wanted)
+                response = self._read_view(*request.to_read)
                 size = len(response)
             except BaseException as error:  # noqa: BLE001 - raised where it is used
                 response, size = error, _WAKING_BYTES

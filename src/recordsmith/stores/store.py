@@ -162,8 +162,8 @@ class Store(ABC):
             FileAccessError: as `read`, at the first range that fails.
         """
         if not self.is_remote:
-            for index, wanted in enumerate(ranges):
-                yield index, self.read_view(*wanted)
+            for index, requested in enumerate(ranges):
+                yield index, self.read_view(*requested)
         else:
             yield from read_in_parallel(self.read_view, self.concurrency, ranges)
 
@@ -219,9 +219,12 @@ class Store(ABC):
             if slash:
                 entries.add(FolderEntry(name, "folder"))
             else:
-                number = self.version_number(version)
-                entries.add(FolderEntry(name, "object", size_bytes, number, version=version))
+                entries.add(self._entry(name, size_bytes, version))
         return iter(sorted(entries))
+
+    def _entry(self, name: str, size_bytes: int, version: str) -> FolderEntry:
+        number = self.version_number(version)
+        return FolderEntry(name, "object", size_bytes, number, version=version)
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""

@@ -33,7 +33,7 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> Int64Array:
     Returns:
         int64, (n + 1,), from 0.
     """
-    each = np.asarray(lengths, np.int64)
-    offsets = np.zeros(len(each) + 1, np.int64)
-    np.cumsum(each, out=offsets[1:])
+    counts = np.asarray(lengths, np.int64)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
     return offsets

@@ -420,10 +420,10 @@ class SourceError(RecordsmithError, ValueError):
         self.path = None if path is None else str(path)
         self.line = line
         self.sample = sample
-        found = problems if isinstance(problems, Problems) else Problems(problems)
-        self.problems = tuple(found) or (self._clause(),)
-        self.problem_count = max(1, found.count)
-        self._unlisted_count = found.unlisted_count()
+        listed = problems if isinstance(problems, Problems) else Problems(problems)
+        self.problems = tuple(listed) or (self._clause(),)
+        self.problem_count = max(1, listed.count)
+        self._unlisted_count = listed.unlisted_count()
         self.records = tuple(records)
         self._lists_problems = lists_problems
 
@@ -492,10 +492,7 @@ class DataError(RecordsmithError, ValueError):
         """The place of a record that a command shows; only the viewer shows wrong checksums."""
         if self.path is None or self.record is None or self.defect not in _SHOWN:
             return None
-        from recordsmith.support.reports import (  # loads more than most errors need
-            Place,
-            has_viewer,
-        )
+        from recordsmith.support.reports import Place, has_viewer  # more than most errors need
 
         if self.defect is Defect.PAYLOAD_CRC and not has_viewer():
             return None
@@ -661,17 +658,18 @@ class MissingExtraError(RecordsmithError, ImportError):
 
 
 @contextmanager
-def needs_extra(extra: str, package: str | None = None) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the block fails because `package` is missing.
+def needs_extra(extra: str, *packages: str) -> Iterator[None]:
+    """Raise MissingExtraError if an import in the block fails because one of `packages` is missing.
 
     By default, the package has the name of the extra.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != (package or extra):
+        package = (error.name or "").partition(".")[0]
+        if package not in (packages or (extra,)):
             raise
-        raise MissingExtraError(extra, package or extra) from None
+        raise MissingExtraError(extra, package) from None
 
 
 class FunctionError(RecordsmithError, RuntimeError):

@@ -23,19 +23,16 @@ def check_word(name: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def unknown_word(
-    name: str, value: object, allowed: Iterable[str], problem: str = "", *, remedy: str = ""
+    name: str, value: object, allowed: Iterable[str], problem: str = ""
 ) -> OptionError:
-    """Return the error for a value of an option that is not one of the allowed strings.
-
-    It lists them and suggests one; `remedy` is what to do if none is similar.
-    """
+    """Return the error for a value of an option that is not one of the allowed strings."""
     allowed = list(allowed)
     return OptionError(
         problem,
         option=name,
         value=value,
         expected=f"one of {', '.join(allowed)}",
-        remedy=did_you_mean(str(value), allowed) or remedy,
+        remedy=did_you_mean(str(value), allowed),
     )
 
 

@@ -161,7 +161,11 @@ def _once(keys: _Numbers, numbers: _Numbers, low_base: _Base, high_base: _Base) 
 
 def mix_bits(numbers: _Numbers, key: np.uint64 | _Numbers) -> _Numbers:
     """Hash each number with the key, or with its own key, to 64 bits."""
-    mix_bits = (numbers + np.uint64(1)) * _GOLDEN ^ key
+    return finalize_bits((numbers + np.uint64(1)) * _GOLDEN ^ key)
+
+
+def finalize_bits(numbers: _Numbers) -> _Numbers:
+    """Make every bit depend on every bit of a number."""
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        mix_bits = (mix_bits ^ (mix_bits >> np.uint64(shift))) * multiplier
-    return mix_bits ^ (mix_bits >> np.uint64(31))
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * multiplier
+    return numbers ^ (numbers >> np.uint64(31))

@@ -43,9 +43,9 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):
-        return {str(key): to_json(each) for key, each in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if is_dataclass(value) or hasattr(value, "_fields"):
         return fields_to_json(value)
     if isinstance(value, (list, tuple)):
-        return [to_json(each) for each in value]
+        return [to_json(item) for item in value]
     return value

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDoneError
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
@@ -29,19 +29,13 @@ _thread = threading.local()
 # -- forks -----------------------------------------------------------------------------------------
 
 
-class LockOwner(Protocol):
-    """An object with locks, threads or connections."""
-
-    def renew_lock(self) -> None:
-        """Replace the locks with new, unlocked ones, and forget what only the parent has."""
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-_owners: weakref.WeakSet[LockOwner] = weakref.WeakSet()
-
-
-def renew_in_children(owner: LockOwner) -> None:
+def renew_in_children(owner: Any) -> None:
     """Call `owner.renew_lock` in every process that is forked while the owner exists.
 
+    It replaces the locks with new, unlocked ones, and forgets what only the parent has.
     A thread that holds a lock during a fork does not exist in the child, so the lock would never be
     released there. What a lock guards must be consistent whenever another thread can fork.
     """
@@ -80,19 +74,14 @@ class Stopped(Exception):  # noqa: N818 - not an error: another task has failed
     """The job is stopping before this task is done."""
 
 
-def stoppable_pool(
-    threads: int, stopping: threading.Event, name: str = "recordsmith"
-) -> ThreadPoolExecutor:
+def stoppable_pool(threads: int, stopping: threading.Event) -> ThreadPoolExecutor:
     """Return a pool whose threads stop waiting when an event is set.
 
     A pool waits for its threads, as does Python at its end: a server that does not respond would
     keep them for minutes.
     """
-    return ThreadPoolExecutor(threads, name, initializer=_stop_with, initargs=(stopping,))
-
-
-def _stop_with(stopping: threading.Event) -> None:
-    _thread.stopping = stopping
+    initargs = _thread, "stopping", stopping
+    return ThreadPoolExecutor(threads, "recordsmith", initializer=setattr, initargs=initargs)
 
 
 def can_stop() -> bool:

@@ -45,9 +45,9 @@ def similar_name(typed: str, known: Iterable[str]) -> str | None:
     import difflib
 
     names = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(typed.lower(), names, 1, _MIN_SIMILARITY)
-    found += [name for name in names if sorted(name) == sorted(typed.lower())]
-    return names[found[0]] if found and typed else None
+    similar = difflib.get_close_matches(typed.lower(), names, 1, _MIN_SIMILARITY)
+    similar += [name for name in names if sorted(name) == sorted(typed.lower())]
+    return names[similar[0]] if similar and typed else None
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:
@@ -78,8 +78,8 @@ def similar_key(name: str, known: Iterable[str]) -> str | None:
     return None if similar is None else last_parts[similar]
 
 
-def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MAX_NAMES) -> str:
-    """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
+def suggest_names(name: str, known: Iterable[str], none: str) -> str:
+    """Suggest a similar name, or list the first names; return `none` if there are none."""
     known = list(known)
     if (similar := similar_key(str(name), known)) is not None:
         return f"did you mean {similar!r}?"
@@ -89,9 +89,9 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MA
         one
         if one and one.isprintable() and len(one) <= _LONGEST_NAME
         else f"{one!r:.{_LONGEST_NAME}}"
-        for one in known[:most]
+        for one in known[:_MAX_NAMES]
     ]
-    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    more = f" and {len(known) - _MAX_NAMES:,} more" if len(known) > _MAX_NAMES else ""
     return f"available: {', '.join(shown)}{more}"
 
 

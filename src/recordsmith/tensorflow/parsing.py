@@ -42,16 +42,8 @@ def feature_spec(
         for batch in tf.data.TFRecordDataset("out/train-00000-of-00002.tfrecord").batch(8):
             print(tf.io.parse_example(batch, spec)["image/class/label"])
     """
-    if schema.payload != "Example":
-        is_sequence = schema.payload == "SequenceExample"
-        raise OptionError(
-            f"the records are {_payload(schema)}",
-            option="schema",
-            value=schema.payload,
-            expected="Examples",
-            remedy="Use sequence_feature_spec." if is_sequence else "",
-        )
-    schema.check_complete("TensorFlow needs the names of all features to read")
+    is_sequence = schema.payload == "SequenceExample"
+    _check_payload(schema, "Example", "Use sequence_feature_spec." if is_sequence else "")
     return _section(schema.features, features, defaults or {})
 
 
@@ -79,22 +71,15 @@ def sequence_feature_spec(
         spec = recordsmith.tensorflow.sequence_feature_spec(steps.schema)
         tf.io.parse_sequence_example(list(steps.records()), **spec)
     """
-    if schema.payload != "SequenceExample":
-        raise OptionError(
-            f"the records are {_payload(schema)}",
-            option="schema",
-            value=schema.payload,
-            expected="SequenceExamples",
-        )
-    schema.check_complete("TensorFlow needs the names of all features to read")
+    _check_payload(schema, "SequenceExample")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
-    wanted = [None, None] if features is None else _shared_out(list(features), context, lists)
+    chosen = [None, None] if features is None else _shared_out(list(features), context, lists)
     return {
-        "context_features": _section(context, wanted[0], defaults or {}),
+        "context_features": _section(context, chosen[0], defaults or {}),
         "sequence_features": {
             key: _list_feature(key, lists[key], schema.record_count)
-            for key in _chosen(lists, wanted[1])
+            for key in _chosen(lists, chosen[1])
         },
     }
 
@@ -177,7 +162,14 @@ def _dtype(key: str, feature: FeatureSchema) -> Any:
     )
 
 
-def _payload(schema: Schema) -> str:
-    if schema.payload == "none":
-        return "missing"
-    return "of several kinds" if schema.payload == "mixed" else f"{schema.payload}s"
+def _check_payload(schema: Schema, payload: str, remedy: str = "") -> None:
+    if schema.payload != payload:
+        names = {"none": "missing", "mixed": "of several kinds"}
+        raise OptionError(
+            f"the records are {names.get(schema.payload, f'{schema.payload}s')}",
+            option="schema",
+            value=schema.payload,
+            expected=f"{payload}s",
+            remedy=remedy,
+        )
+    schema.check_complete("TensorFlow needs the names of all features to read")

@@ -216,7 +216,6 @@ class _Running:
         return tf.experimental.dlpack.from_dlpack(token.__dlpack__()), length
 
     def next(self, token: Any) -> list[Any]:
-        """Return the arrays of the next batch."""
         batch = next(self._iterations[int(token[0])][1], None)
         if batch is None:
             raise OptionError("the loader was closed while its batches were read")

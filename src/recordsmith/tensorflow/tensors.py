@@ -102,7 +102,6 @@ def _plain(entry: Column) -> npt.NDArray[Any]:
 
 
 def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
-    """Return values and row splits."""
     if isinstance(entry, RaggedArray):
         return [_plain(entry.values), entry.row_splits]
     row_splits = offsets_from_lengths([len(texts) for texts in entry])
@@ -144,7 +143,6 @@ class EntryParts:
         self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
-        """Return the arrays of an entry."""
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
         is_ragged = len(parts) == 2
         shape = (len(parts[1]) - 1, None) if is_ragged else parts[0].shape

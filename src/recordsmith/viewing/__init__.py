@@ -1,4 +1,7 @@
-"""The viewer: any TFRecord files in a browser, without an import, by a server of this process."""
+"""The viewer: any TFRecord files in a browser, without an import, by a server of this process.
+
+`page` is what the browser loads: modules without a build step and without libraries.
+"""
 
 from recordsmith.support.lazy import lazy_names
 

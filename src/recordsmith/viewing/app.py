@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from recordsmith.dataset import key_text
+from recordsmith.dataset import Dataset, Paths, key_text
 from recordsmith.format.example import keys
 from recordsmith.image import COLOUR_COUNT, label_colour
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
@@ -68,12 +68,14 @@ class ViewerApp:
     """The application: routes, and the state behind them."""
 
     def __init__(
-        self, records: ViewedRecords, start: InitialView, make_reports: Callable[[], ReportJobs]
+        self,
+        records: ViewedRecords,
+        start: InitialView,
+        source: tuple[Paths | Dataset, str | None],
     ) -> None:
-        """`make_reports` is called at the first report: reports load much."""
+        """`source`: what was opened, and the split, for reports."""
         self.records = records
-        self._make_reports = make_reports
-        self._made_reports: ReportJobs | None = None
+        self._source = source
         self._start = start
         self._views: LruCache[ViewKey, Selected] = LruCache(_MAX_VIEWS, drop=Selected.stop)
         self._tiles = TileMaker(records)
@@ -106,12 +108,11 @@ class ViewerApp:
         self.app.router.redirect_slashes = False  # it knows nothing of the path before its own
 
     def close(self) -> None:
-        """Stop what runs in threads."""
         self._views.clear()
         if "_facets" in vars(self):
             self._facets.close()
-        if self._made_reports is not None:
-            self._made_reports.close()
+        if "_reports" in vars(self):
+            self._reports.close()
         self.records.close()
 
     async def _run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -212,24 +213,21 @@ class ViewerApp:
             try:
                 view = self._get_view(key)
             except OptionError as error:
-                return _failed_view(error)
+                nothing = {"count": 0, "scanned": 0, "total": 0, "is_complete": True}
+                return {**nothing, "error": error.to_json()}
             view.wait(lambda: len(view.positions) > 0, _WAIT_SECONDS)
             return view.describe()
 
         return _json(await to_thread.run_sync(describe))
 
     async def _groups(self, request: Request) -> Response:
-        view = self._get_view(self._key(request))
-        key = self._key(request).sort.removeprefix("-")
-        groups = await to_thread.run_sync(view.groups)
-        return _json(
-            {
-                "groups": [
-                    {"start": start, "count": count, "text": self._facets.text(key, value)}
-                    for start, count, value in groups
-                ]
-            }
-        )
+        key = self._key(request)
+        feature = key.sort.removeprefix("-")
+        groups = [
+            {"start": start, "count": count, "text": self._facets.text(feature, value)}
+            for start, count, value in await to_thread.run_sync(self._get_view(key).groups)
+        ]
+        return _json({"groups": groups})
 
     @cached_property
     def _facets(self) -> FacetCounts:
@@ -248,23 +246,23 @@ class ViewerApp:
         features = schema.features or schema.sections.get("context", {})
         kinds = {key_text(key): feature.kind for key, feature in [*features.items()][:_MAX_LISTED]}
         key = ViewKey(request.query_params.get("split", ""))
-
         counts = self._facets
 
         def describe() -> dict[str, Any]:
             facets = counts.describe(key)["facets"]
-            values = {each["key"]: each["values"] for each in facets if "values" in each}
+            values = {facet["key"]: facet["values"] for facet in facets if "values" in facet}
             return complete(text, cursor, kinds, values)
 
         return _json(await to_thread.run_sync(describe))
 
     # -- reports and batches -------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _reports(self) -> ReportJobs:
-        if self._made_reports is None:
-            self._made_reports = self._make_reports()
-        return self._made_reports
+        from recordsmith.viewing.reports import ReportJobs  # loads the checks
+
+        title = ", ".join(map(str, self.records.view.origin.places[:3]))
+        return ReportJobs(self.records, *self._source, title)
 
     async def _report_state(self, request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -338,7 +336,7 @@ class ViewerApp:
         def read(place: int, chunk: Sequence[int]) -> bytes:
             with self.records.memory(chunk):
                 payloads = enumerate(self.records.read(chunk))
-                rows = [make_row(place + k, chunk[k], each, columns) for k, each in payloads]
+                rows = [make_row(place + k, chunk[k], payload, columns) for k, payload in payloads]
             return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
         place = start
@@ -376,7 +374,9 @@ class ViewerApp:
                 task.cancel()
 
     def _begin_reading(self, chunk: Sequence[int], size: int) -> asyncio.Task[dict[int, Any]]:
-        needed = [each for each in dict.fromkeys(chunk) if not self._tiles.cached(each, size)]
+        needed = [
+            position for position in dict.fromkeys(chunk) if not self._tiles.cached(position, size)
+        ]
         return asyncio.create_task(to_thread.run_sync(self._read, needed))
 
     def _read(self, positions: list[int]) -> dict[int, Any]:
@@ -443,13 +443,7 @@ async def _failed(_: Request, error: Exception) -> Response:
     return _json({"error": "IndexError", "message": str(error)}, 404)
 
 
-def _failed_view(error: RecordsmithError) -> dict[str, Any]:
-    nothing = {"count": 0, "scanned": 0, "total": 0, "is_complete": True}
-    return {**nothing, "error": error.to_json()}
-
-
 def _number(request: Request, name: str, default: int, low: int, high: int) -> int:
-    """A number of the query, within bounds."""
     text = request.query_params.get(name)
     if text is None:
         return default

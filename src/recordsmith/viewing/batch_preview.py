@@ -53,12 +53,7 @@ def draw_preview(
     if len(positions) != len(chosen):
         chosen = chosen.pick(np.asarray(positions, np.int64))
     features: dict[str, Any] = {
-        "image": Image(
-            image_key,
-            size,
-            _FITS[crop],
-            flip="horizontal" if flip else None,
-        )
+        "image": Image(image_key, size, _FITS[crop], flip="horizontal" if flip else None)
     }
     if all(key in known for key in keys.BOX) and keys.OBJECT_LABEL in known:
         features["boxes"] = Boxes()

@@ -37,11 +37,11 @@ def complete(
     compared = _COMPARED.search(before[:start])
     if compared is not None:
         key = compared[1].strip("`")
-        found = list(_values(word.strip('"'), values.get(key, ())))
+        pairs = list(_values(word.strip('"'), values.get(key, ())))
     else:
-        found = list(_features(word.strip('`"'), features))
-        found += [(known, "") for known in _WORDS if word and known.startswith(word)]
-    completions = [{"text": shown, "detail": detail} for shown, detail in found[:_MAX_COMPLETIONS]]
+        pairs = list(_features(word.strip('`"'), features))
+        pairs += [(known, "") for known in _WORDS if word and known.startswith(word)]
+    completions = [{"text": shown, "detail": detail} for shown, detail in pairs[:_MAX_COMPLETIONS]]
     return {"start": start, "end": cursor, "completions": completions}
 
 

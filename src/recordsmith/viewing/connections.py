@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -35,24 +35,15 @@ def connection_limit() -> int:
     return _MAX_CONNECTIONS
 
 
-def limited_protocol(limit: int) -> type[Connection]:
-    """Return the protocol of a server whose connections share a limit."""
-
-    class LimitedConnection(Connection):
-        open_connections: ClassVar = {}
-        max_connections = limit
-
-    return LimitedConnection
-
-
 class Connection(H11Protocol):
     """A connection, which is closed if it makes no progress or if there are too many."""
 
-    open_connections: ClassVar[dict[Connection, None]]  # the oldest first
-    max_connections: ClassVar[int]
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, open_connections: dict[Connection, None], *arguments: Any, **options: Any
+    ) -> None:
+        """`open_connections`: those of the server, the oldest first."""
         super().__init__(*arguments, **options)
+        self._open, self._most = open_connections, connection_limit()
         self.app_state = {"connection": self}  # the `state` of each scope
         self.is_trusted = False  # whether it had an authorized request
         self.served = 0  # authorized requests in progress
@@ -75,17 +66,17 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait()
-        others = [*self.open_connections]
-        self.open_connections[self] = None
-        if len(others) >= self.max_connections:
+        others = [*self._open]
+        self._open[self] = None
+        if len(others) >= self._most:
             first = min(others, key=lambda other: (other.is_trusted, other.served))
             closed = self if first.served else first
-            del self.open_connections[closed]  # now: the next one may come before it is closed
+            del self._open[closed]  # now: the next one may come before it is closed
             closed.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.open_connections.pop(self, None)
+        self._open.pop(self, None)
         self._is_lost = True
         self._timer.cancel()
 

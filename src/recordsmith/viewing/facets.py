@@ -58,7 +58,6 @@ class FacetCounts:
         return counting.describe(edges, self.text)
 
     def close(self) -> None:
-        """Stop counting."""
         self._kept.clear()
 
     def text(self, key: str, value: Any) -> str:
@@ -88,8 +87,6 @@ def facet_keys(features: dict[str, FeatureSchema]) -> list[str]:
 
 
 class _Counting(Scan):
-    """Counts the facets of one view in a thread."""
-
     def __init__(self, records: ViewedRecords, key: ViewKey) -> None:
         super().__init__(records, key)
         schema = records.schema
@@ -119,9 +116,6 @@ class _Counting(Scan):
         passes = [key for key in self._facets if key in kept], self._facets.keys() - kept
         return [list(chosen) for chosen in passes if chosen]
 
-    def _is_counted(self, key: str) -> bool:
-        return self.is_complete or key not in self._counted
-
     def edges(self) -> dict[str, Any]:
         with self._lock:
             return {key: facet.edges() for key, facet in self._facets.items()}
@@ -129,7 +123,11 @@ class _Counting(Scan):
     def describe(self, edges: dict[str, Any], text: Any) -> dict[str, Any]:
         with self._lock:
             facets = [
-                {"key": key_text(key), "is_complete": self._is_counted(key), **described}
+                {
+                    "key": key_text(key),
+                    "is_complete": self.is_complete or key not in self._counted,
+                    **described,
+                }
                 for key, facet in self._facets.items()
                 if (described := facet.describe(edges.get(key), text)) is not None
             ]
@@ -144,8 +142,6 @@ class _Counting(Scan):
 
 
 class _Facet:
-    """The values of one feature."""
-
     def __init__(self, key: str) -> None:
         self._key = key
         self._is_class = any(word in key.lower() for word in _LABEL_WORDS)
@@ -210,7 +206,11 @@ class _Facet:
             if not self._is_number and len(counts) > max(20, 0.9 * counts.total()):
                 return None  # names, each of which occurs once
             values = [
-                {"literal": _literal(value), "text": text(self._key, value), "count": count}
+                {
+                    "literal": json.dumps(value, ensure_ascii=False),
+                    "text": text(self._key, value),
+                    "count": count,
+                }
                 for value, count in heapq.nsmallest(_SHOWN_VALUES, counts.items(), _rank)
             ]
             return {
@@ -223,11 +223,11 @@ class _Facet:
         if not self._is_number or edges is None or self._finite == 0:
             return None
         sample = self._sample.values()
-        found = np.histogram(sample.astype(np.float64), edges)[0] * (self._finite / len(sample))
+        scaled = np.histogram(sample.astype(np.float64), edges)[0] * (self._finite / len(sample))
         return {
             "kind": "histogram",
             "edges": list(map(float, edges)),
-            "counts": np.rint(found).astype(np.int64).tolist(),
+            "counts": np.rint(scaled).astype(np.int64).tolist(),
             "sampled": len(sample) if len(sample) < self._finite else None,
             "missing": self._missing,
         }
@@ -237,10 +237,6 @@ def _rank(item: tuple[Any, int]) -> tuple[int, bool, Any]:
     """Order values by their counts; numbers before texts."""
     value, count = item
     return -count, isinstance(value, str), value
-
-
-def _literal(value: int | str) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _once_each(values: Any, codes: Any, lengths: Int64Array) -> Any:

@@ -45,7 +45,6 @@ class LruCache(Generic[_Key, _Value]):
             return self._values[key]
 
     def clear(self) -> None:
-        """Remove all values."""
         with self._lock:
             while self._values:
                 self._remove_oldest()

@@ -57,14 +57,11 @@ _PASSED_THROUGH = {"jpeg": "image/jpeg", "png": "image/png"}
 
 
 class RecordDetails:
-    """Describes records one by one."""
-
     def __init__(self, records: ViewedRecords, tiles: TileMaker) -> None:
         self._records = records
         self._tiles = tiles
 
     def describe(self, position: int) -> dict[str, Any]:
-        """Return the document of a record."""
         shard, number, offset = self._records.locate(position)
         payload = self._payload(position)
         count = len(self._records)
@@ -163,7 +160,6 @@ class RecordDetails:
         return {"images": images, "count": counts.get(key, 0)}
 
     def values(self, position: int, key: str, start: int, count: int) -> dict[str, Any]:
-        """Return some values of a feature."""
         value = self._feature(position, key)
         document: dict[str, Any] = exact(feature_document(value, count, start))
         return document | {"key": key, "start": start, "count": len(value)}

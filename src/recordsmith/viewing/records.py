@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -130,7 +130,6 @@ class ViewedRecords:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Stop counting."""
         self._is_closed = True
 
     # -- counting ------------------------------------------------------------------------------
@@ -243,13 +242,11 @@ class ViewedRecords:
         first: list[bytes] = []
         size = 0
         with suppress(DataError, FileAccessError):
-            for block in self.shards[0].blocks():
-                for record in block.records():
-                    first.append(record)
-                    size += len(record)
-                    if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
-                        break
-                if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
+            records = (record for block in self.shards[0].blocks() for record in block.records())
+            for record in itertools.islice(records, _FIRST_COUNT):
+                first.append(record)
+                size += len(record)
+                if size > _FIRST_BYTES:
                     break
         self._first = first
         if not first:  # damaged, or empty: the count is all that is known
@@ -263,12 +260,13 @@ class ViewedRecords:
             self.wait_counted(len(self._starts))
         if not len(self) and self.defects and not self._is_selection:
             raise self.defects[0]
-        builder = SchemaSurvey()
-        for chunk in self.chunks(range(min(_SURVEYED, len(self)))):
-            with self.memory(chunk):
-                for payload in self.read(chunk):
-                    _add(builder, payload)
-        return builder.finish()
+
+        def payloads() -> Iterator[Payload]:
+            for chunk in self.chunks(range(min(_SURVEYED, len(self)))):
+                with self.memory(chunk):
+                    yield from self.read(chunk)
+
+        return survey(payloads())
 
     # -- at any position -----------------------------------------------------------------------
 
@@ -416,8 +414,7 @@ class ViewedRecords:
                 continue
             rows = np.flatnonzero(np.isin(positions, self._only))
             if isinstance(block, RecordBlock):
-                starts, lengths = block.starts[rows], block.lengths[rows]
-                yield positions[rows], replace(block, starts=starts, lengths=lengths)
+                yield positions[rows], rows_of(block, rows)
             else:
                 yield positions[rows], {key: column[rows] for key, column in block.items()}
             del block
@@ -460,9 +457,9 @@ class ViewedRecords:
             chosen = np.flatnonzero(records.are_in_split(split))
             records = records.pick(chosen)
         start = 0
-        for located in records.blocks():
-            yield chosen[start : start + len(located.block)], located.block
-            start += len(located.block)
+        for selected in records.blocks():
+            yield chosen[start : start + len(selected.block)], selected.block
+            start += len(selected.block)
 
     def _shard_blocks(self, shard: Shard) -> Iterator[RecordBlock]:
         for start, stop, size in _runs(shard, shard.known_record_count or 0):
@@ -507,17 +504,18 @@ def _runs(shard: Shard, count: int) -> Iterator[tuple[int, int, int]]:
     yield start, count, 0
 
 
-def survey(records: Sequence[bytes]) -> Schema:
-    """Return the schema of some records, without those that cannot be parsed."""
+def rows_of(block: RecordBlock, rows: Any) -> RecordBlock:
+    """Return some records of a block."""
+    return replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
+
+
+def survey(payloads: Iterable[Payload]) -> Schema:
+    """Return the schema of some records, without those that cannot be read or parsed."""
     builder = SchemaSurvey()
-    for record in records:
-        _add(builder, record)
+    for payload in payloads:
+        if isinstance(payload, bytes):
+            with suppress(DataError):
+                start, length = np.zeros(1, np.int64), np.array([len(payload)])
+                SchemaSurvey().update(payload, start, length)  # raises before damage is counted
+                builder.update(payload, start, length)
     return builder.finish()
-
-
-def _add(builder: SchemaSurvey, record: Payload) -> None:
-    if isinstance(record, bytes):
-        with suppress(DataError):
-            start, length = np.zeros(1, np.int64), np.array([len(record)])
-            SchemaSurvey().update(record, start, length)  # raises before damage is counted
-            builder.update(record, start, length)

@@ -38,13 +38,11 @@ class ReportJobs:
             return job
 
     def cancel(self, kind: str) -> None:
-        """Stop a job."""
         with self._lock:
             if kind in self._jobs:
                 self._jobs[kind].cancel()
 
     def close(self) -> None:
-        """Stop all jobs."""
         for kind in KINDS:
             self.cancel(kind)
 
@@ -84,7 +82,6 @@ class _Job:
         threading.Thread(target=self._run, name=kind, daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop at the next step."""
         if self.state == "running":
             self._is_cancelled = True
             self.state = "cancelled"

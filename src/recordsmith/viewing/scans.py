@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from recordsmith.dataset import Where, parse_where
 from recordsmith.format.example import ColumnDecoder, FeatureSpec, contexts_as_examples
@@ -25,7 +24,7 @@ from recordsmith.support.errors import (
     OptionError,
     RecordsmithError,
 )
-from recordsmith.viewing.records import Columns, ViewedRecords
+from recordsmith.viewing.records import Columns, ViewedRecords, rows_of
 
 
 class ViewKey(NamedTuple):
@@ -57,11 +56,9 @@ class Scan(ABC):
         self._changed = threading.Condition()
 
     def begin(self) -> None:
-        """Begin to scan."""
         threading.Thread(target=self._run, name="scan", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop soon."""
         self._is_stopping = True
 
     @abstractmethod
@@ -121,19 +118,15 @@ def _match(
     try:
         if where is not None:
             rows = np.flatnonzero(where.matches(block))
-        columns = _decode(_rows_of(block, rows), keys)
+        columns = _decode(rows_of(block, rows), keys)
     except DataError:
         if count == 1:
             yield 1, positions if where is None else positions[:0], {}
             return
         for half in np.array_split(np.arange(count), 2):
-            yield from _match(where, keys, positions[half], _rows_of(block, half))
+            yield from _match(where, keys, positions[half], rows_of(block, half))
     else:
         yield count, positions[rows], columns
-
-
-def _rows_of(block: RecordBlock, rows: Any) -> RecordBlock:
-    return replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
 
 
 def _decode(block: RecordBlock, keys: Sequence[str]) -> Columns:

@@ -20,8 +20,6 @@ _TEXT = "S48"  # bytes that decide the order of texts
 
 
 class Selected(Scan):
-    """The records of a view."""
-
     def __init__(self, records: ViewedRecords, key: ViewKey) -> None:
         super().__init__(records, key)
         self._positions: Any = np.empty(0, np.int64)
@@ -36,7 +34,6 @@ class Selected(Scan):
         return self._records.positions(self._key.split) if self._is_plain else self._positions
 
     def describe(self) -> dict[str, Any]:
-        """Return the state for the page."""
         is_complete = not self._records.is_counting if self._is_plain else self.is_complete
         positions = self.positions
         total = len(self._records.positions(self._key.split))
@@ -70,25 +67,25 @@ class Selected(Scan):
         key = self._key.sort.removeprefix("-")
         order = _Order(is_descending=self._key.sort.startswith("-")) if key else None
         pieces: list[Int64Array] = []
-        published, found = 0, 0
+        published, count = 0, 0
         for positions, columns in self.columns([key] if key else []):
             pieces.append(positions)
-            found += len(positions)
+            count += len(positions)
             if order is not None:
                 order.add(columns.get(key), len(positions))
             del columns
-            if order is not None and found > _MAX_SORTED:
+            if order is not None and count > _MAX_SORTED:
                 self._publish(pieces, order)
                 raise OptionError(
-                    f"only the first {found:,} records are sorted",
+                    f"only the first {count:,} records are sorted",
                     option="sort",
                     remedy="Choose fewer records with a condition.",
                 )
-            if found >= 2 * published or found - published > 1 << 20:
+            if count >= 2 * published or count - published > 1 << 20:
                 self._publish(pieces, order)
-                published = max(found, 64)
+                published = max(count, 64)
         self._publish(pieces, order)
-        if self._where is not None and not found:
+        if self._where is not None and not count:
             self._where.check_features_found()
 
     def _publish(self, pieces: list[Int64Array], order: _Order | None) -> None:
@@ -120,7 +117,7 @@ class _Order:
         firsts = column.row_splits[:-1][is_there]
         values: Any = column.values
         if isinstance(values, BytesArray):
-            first = np.array([values[place] for place in firsts.tolist()], _TEXT)
+            first = np.array([values[index] for index in firsts.tolist()], _TEXT)
         else:
             first = values[firsts]
         numbers = np.zeros(count, first.dtype)

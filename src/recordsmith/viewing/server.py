@@ -7,6 +7,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -17,7 +18,6 @@ from recordsmith.support.errors import OptionError, needs_extra, option
 if TYPE_CHECKING:
     from recordsmith.viewing.app import ViewerApp
     from recordsmith.viewing.guard import Guard
-    from recordsmith.viewing.reports import ReportJobs
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _ALL = ("0.0.0.0", "::")  # noqa: S104 - compared with
@@ -160,12 +160,7 @@ def view(
         from recordsmith.viewing.app import InitialView, ViewerApp
     from recordsmith.dataset import parse_where
     from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
-    from recordsmith.viewing.connections import (
-        BACKLOG,
-        connection_limit,
-        limited_protocol,
-        trusting,
-    )
+    from recordsmith.viewing.connections import BACKLOG, Connection, trusting
     from recordsmith.viewing.guard import Guard
     from recordsmith.viewing.records import ViewedRecords
 
@@ -191,25 +186,20 @@ def view(
     shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}"
 
-    def make_reports() -> ReportJobs:
-        from recordsmith.viewing.reports import ReportJobs
-
-        title = ", ".join(map(str, records.view.origin.places[:3]))
-        return ReportJobs(records, paths_or_dataset, split, title)
-
     given = () if isinstance(paths_or_dataset, Dataset) else records.view.origin.places
     start = InitialView(tuple(map(str, given)), split, where or "", first)
-    app = ViewerApp(records, start, make_reports)
+    app = ViewerApp(records, start, (paths_or_dataset, split))
     hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
     hosts |= {allow_host} if isinstance(allow_host, str) else {*allow_host}
     guard: Any = Guard(trusting(app.app), token, path, hosts)
+    protocol: Any = partial(Connection, {})
     config = uvicorn.Config(
         guard,
         log_config=None,  # another would close the handlers of this process
         log_level="error",
         access_log=False,
         lifespan="off",
-        http=limited_protocol(connection_limit()),
+        http=protocol,
         loop="asyncio",
         ws="none",
         proxy_headers=False,

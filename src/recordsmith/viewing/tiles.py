@@ -175,7 +175,6 @@ class TileMaker:
         tile["boxes"] = boxes_of(scene, _MAX_BOXES)
 
     def _fill_frames(self, tile: dict[str, Any], images: Sequence[bytes], size: int) -> None:
-        """Show some of the images of an episode."""
         numbers = dict.fromkeys(len(images) * k // _MAX_FRAMES for k in range(_MAX_FRAMES))
         frames = [_frame(images[number], size // 2) for number in numbers if images]
         tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
@@ -261,7 +260,6 @@ def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
 
 
 def encode_label_map(mask: npt.NDArray[Any]) -> bytes:
-    """Encode class numbers as a grey PNG of 8 bits."""
     return encode_png((mask & mask.dtype.type(255)).astype(np.uint8)[:, :, np.newaxis])
 
 

@@ -1,4 +1,7 @@
-"""Samples or records to complete datasets: packed, reshaped, edited, salvaged or forecast."""
+"""Samples or records to complete datasets: packed, reshaped, edited, salvaged or forecast.
+
+All jobs publish through `building`: locks, notes of complete shards, names at the end.
+"""
 
 from recordsmith.support.lazy import lazy_names
 

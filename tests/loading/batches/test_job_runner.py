@@ -314,7 +314,7 @@ def test_an_engine_is_collected_by_one_of_its_own_threads() -> None:
 
 SQUARES = """
 import os, signal, sys, threading, time
-from recordsmith.loading.batches.job_runner import JobRunner
+from recordsmith.loading.batches.job_runner import JobRunner, run_jobs
 
 class Job:
     def begin(self): return 4

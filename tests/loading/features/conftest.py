@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from recordsmith.format.example import SchemaSurvey, decode_columns, encode_columns
-from recordsmith.loading.features.feature import (
-    BatchRows,
-    ColumnRequest,
-    RandomNumbers,
-    ValueFeature,
-)
+from recordsmith.loading import BatchRows, ColumnRequest, ValueFeature
+from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.features.requests import resolve_requests
 from recordsmith.loading.preview import Preview
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from recordsmith.stores import CachedStore, MemoryStore, Range
-from recordsmith.stores.local import block_files
+from recordsmith.stores.local import block_files, reader
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
 from recordsmith.support.errors import FileAccessError, OptionError
 
@@ -425,7 +425,8 @@ def test_a_read_only_folder_is_still_read(tmp_path: Path, monkeypatch: pytest.Mo
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return open_regular(path, flags)
 
-    monkeypatch.setattr(block_files, "open_regular", open_to_read)
+    for module in (block_files, reader):
+        monkeypatch.setattr(module, "open_regular", open_to_read)
     before = _snapshot(tmp_path)
     with pytest.warns(RuntimeWarning, match="cannot be written"):
         store = reopened(inner, tmp_path)

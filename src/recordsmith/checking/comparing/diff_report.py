@@ -31,11 +31,10 @@ _FIELDS = (
 )
 
 
-class RecordPlace(NamedTuple):
-    """The place of a record: its file, its position in that file, its split."""
+@dataclass(frozen=True)
+class RecordPlace(Place):
+    """The place of a record, and its split."""
 
-    path: str
-    record: int
     split: str
 
 
@@ -259,7 +258,7 @@ def _findings(report: DiffReport) -> Iterator[ShownFinding]:
         "changed",
         "records that are in both, but differ",
         [
-            f"{change.key or 'a record'} ({_place(change.a)}; {_place(change.b)}): "
+            f"{change.key or 'a record'} ({change.a}; {change.b}): "
             + "; ".join(map(_feature_line, change.features[:_FEATURES_SHOWN]))
             for change in report.changes
         ],
@@ -270,9 +269,7 @@ def _findings(report: DiffReport) -> Iterator[ShownFinding]:
         ("A", "B", report.left_only_count, report.left_only),
         ("B", "A", report.right_only_count, report.right_only),
     ):
-        lines = [
-            _place(record.place) + (f": {record.key}" if record.key else "") for record in records
-        ]
+        lines = [str(record.place) + f": {record.key}" * bool(record.key) for record in records]
         places = [record.place for record in records]
         yield _listed(f"only in {side}", f"records that {other} lacks", lines, count, places)
 
@@ -290,7 +287,7 @@ def _listed(
         text,
         count=len(examples) if count is None else count,
         examples=examples,
-        places=[Place(place.path, place.record) for place in places],
+        places=places,
     )
 
 
@@ -302,10 +299,6 @@ def _schema_line(change: SchemaChange) -> str:
 
 def _feature_line(change: FeatureChange) -> str:
     return f"{change.feature}{_of_section(change.section)}: {_arrow(change.a, change.b)}"
-
-
-def _place(place: RecordPlace) -> str:
-    return str(Place(place.path, place.record))
 
 
 def _arrow(a: str | None, b: str | None, none: str = "missing") -> str:

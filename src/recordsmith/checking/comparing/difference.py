@@ -8,10 +8,10 @@ reads only the records left by the previous one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from recordsmith.checking.shard_summaries import output_compression
 from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardRange, dataset_of, records_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
+from recordsmith.format.example.spans import payload_views
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
@@ -183,14 +184,6 @@ class _Side:
         }
 
 
-class _Reading(NamedTuple):
-    """What one pass reads of a shard: records with these numbers, ascending, or all."""
-
-    side: int
-    number: int
-    numbers: Int64Array | None
-
-
 class _Matching:
     """The matching between the records of A and B.
 
@@ -210,7 +203,6 @@ class _Matching:
         return int(np.count_nonzero(self.partners >= 0))
 
     def rest(self) -> Positions:
-        """Return the records of both sides without a match."""
         return np.flatnonzero(self.partners < 0), np.flatnonzero(~self.is_taken)
 
     def splits_of(self, side: int, positions: Int64Array) -> Int64Array:
@@ -238,13 +230,12 @@ class _Matching:
         self._match(self.rest(), (of_a, of_b))
 
     def match_rest(self) -> None:
-        """Match the remaining records by their content."""
         rest = self.rest()
         if len(rest[0]) and len(rest[1]):
             self._match(*self.digests(rest, lambda payload: digest_of(canonical(payload))))
 
     def digests(
-        self, wanted: Positions, make: MakeDigest
+        self, selected: Positions, make: MakeDigest
     ) -> tuple[Positions, tuple[Digests, Digests]]:
         """Return the positions and digests of the records that `make` does not skip."""
         digests: list[dict[int, bytes]] = [{}, {}]
@@ -255,14 +246,14 @@ class _Matching:
                 if digest is not None:
                     digests[side][position] = digest
 
-        self._read(read, wanted)
+        self._read(read, selected)
         ordered = [sorted(made.items()) for made in digests]
         a, b = (np.array([position for position, _ in made], np.int64) for made in ordered)
         of_a, of_b = (_as_digests(b"".join(digest for _, digest in made)) for made in ordered)
         return (a, b), (of_a, of_b)
 
     def note(
-        self, wanted: Positions, key: str | None, compared: Positions
+        self, selected: Positions, key: str | None, compared: Positions
     ) -> list[dict[int, tuple[str | None, RecordNotes]]]:
         """Return the key of some records as text, by side and position, with their features if they
         are compared.
@@ -276,41 +267,34 @@ class _Matching:
                 features = note_features(payload) if position in with_features[side] else {}
                 notes[side][position] = None if value is None else describe_value(value), features
 
-        self._read(read, wanted)
+        self._read(read, selected)
         return notes
 
     def _payloads(
         self, side: int, number: int, block: RecordBlock, rows: Int64Array
-    ) -> Sequence[tuple[int, memoryview]]:
-        first = int(self.sides[side].starts[number]) + block.position
-        return [
-            (first + row, block.buffer[start : start + length])
-            for row, start, length in zip(
-                rows.tolist(),
-                block.starts[rows].tolist(),
-                block.lengths[rows].tolist(),
-                strict=True,
-            )
-        ]
+    ) -> Iterable[tuple[int, memoryview]]:
+        positions = rows + int(self.sides[side].starts[number]) + block.position
+        views = payload_views(block.buffer, block.starts[rows], block.lengths[rows])
+        return zip(positions.tolist(), views, strict=True)
 
     def _read(
-        self, read: Callable[[int, int, RecordBlock, Int64Array], None], wanted: Positions | None
+        self, read: Callable[[int, int, RecordBlock, Int64Array], None], selected: Positions | None
     ) -> None:
-        """Call `read` with blocks and their wanted rows, in threads; each shard is in one."""
-        readings = []
+        """Call `read` with blocks and their selected rows, in threads; each shard is in one."""
+        readings: list[tuple[int, int, Int64Array | None]] = []
         for number, side in enumerate(self.sides):
             for shard in range(len(side.shards)):
                 numbers = None
-                if wanted is not None:
+                if selected is not None:
                     first, stop = side.starts[shard : shard + 2].tolist()
-                    low, high = np.searchsorted(wanted[number], [first, stop])
-                    numbers = wanted[number][low:high] - first
+                    low, high = np.searchsorted(selected[number], [first, stop])
+                    numbers = selected[number][low:high] - first
                 if numbers is None or len(numbers):
-                    readings.append(_Reading(number, shard, numbers))
-        sizes = [self.sides[reading.side].shards[reading.number].size_bytes for reading in readings]
-        self._workers.total += sum(sizes)
+                    readings.append((number, shard, numbers))
+        shards = [self.sides[number].shards[shard] for number, shard, _ in readings]
+        self._workers.total += sum(shard.size_bytes for shard in shards)
 
-        def read_shard(reading: _Reading) -> None:
+        def read_shard(reading: tuple[int, int, Int64Array | None]) -> None:
             side, number, numbers = reading
             shard, reported = self.sides[side].shards[number], 0
             stop = None if numbers is None else int(numbers[-1]) + 1
@@ -351,7 +335,6 @@ class _Matching:
         self.is_taken[of_b[pairs[1]]] = True
 
     def is_same_order(self) -> bool:
-        """Return whether matched records have the same order within each split."""
         of_a = np.flatnonzero(self.partners >= 0)
         of_b = self.partners[of_a]
         splits = self.splits_of(0, of_a) * len(self.splits) + self.splits_of(1, of_b)
@@ -406,7 +389,6 @@ def _as_digests(data: bytes) -> Digests:
 
 
 def _check_key(by: str, sides: tuple[_Side, _Side]) -> None:
-    """Raise OptionError if no record of one of the datasets has the feature `by`."""
     for side in sides:
         known = side.key_features()
         if by not in known and side.record_count and side.schema.is_complete:
@@ -470,11 +452,10 @@ def _key_digest(key: str, payload: memoryview) -> bytes | None:
 def _list_records(
     report: DiffReport, matching: _Matching, key: str | None, pairs: Positions, lone: Positions
 ) -> None:
-    """List the first changed records and the first records in only one dataset."""
     compared = pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED]
     lone = lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]
-    wanted = np.union1d(compared[0], lone[0]), np.union1d(compared[1], lone[1])
-    notes = matching.note(wanted, key, compared)
+    selected = np.union1d(compared[0], lone[0]), np.union1d(compared[1], lone[1])
+    notes = matching.note(selected, key, compared)
     counts: Counter[str] = Counter()
     for a, b in zip(compared[0].tolist(), compared[1].tolist(), strict=True):
         changes = changes_between(notes[0][a][1], notes[1][b][1])

@@ -62,28 +62,26 @@ def digest_of(data: bytes | memoryview) -> bytes:
 
 def note_features(payload: memoryview) -> RecordNotes:
     """Summarize the features of an Example or SequenceExample; other records have none."""
-    return dict(_notes(payload))
-
-
-def _notes(payload: memoryview) -> Iterator[tuple[tuple[str, str], FeatureNote]]:
     try:
         example: Any = decode_payload(payload)
     except DataError:  # another message or other data
-        return
+        return {}
     section, features, lists = "features", example, {}
     if isinstance(example, SequenceExample):
         section, features, lists = "context", example.context, example.feature_lists
-    for key, value in features.items():
-        yield (section, key), FeatureNote(value_digest(value), describe_value(value))
+    notes = {
+        (section, key): FeatureNote(value_digest(value), describe_value(value))
+        for key, value in features.items()
+    }
     for key, steps in lists.items():
         text = f"{len(steps)} step{'s' * (len(steps) != 1)}"
         text += f", the first {describe_value(steps[0])}" if steps else ""
-        note = FeatureNote(digest_of(b"".join(map(value_digest, steps))), text)
-        yield ("feature_lists", key), note
+        digest = digest_of(b"".join(map(value_digest, steps)))
+        notes["feature_lists", key] = FeatureNote(digest, text)
+    return notes
 
 
 def changes_between(a: RecordNotes, b: RecordNotes) -> tuple[FeatureChange, ...]:
-    """Return the features that differ, sorted by name."""
     changes = []
     for place in sorted(a.keys() | b.keys()):
         of_a, of_b = a.get(place), b.get(place)
@@ -116,7 +114,6 @@ def value_digest(value: FeatureValue) -> bytes:
 
 
 def describe_value(value: FeatureValue) -> str:
-    """Return the values as a short text."""
     shown: list[str]
     if isinstance(value, list):
         shown = [_describe_bytes(item) for item in value[:_VALUES_SHOWN]]

@@ -47,7 +47,6 @@ class ClassCheck(LintCheck):
 
 
 def check_classes(names: Sequence[str], counts: ClassCounts, findings: Findings) -> None:
-    """Check the names of classes, and their sizes where the counts are known."""
     totals = {name: sum(of_split.get(name, 0) for of_split in counts.values()) for name in names}
     for group in _similar_names(names):
         meant, *others = sorted(group, key=lambda name: -totals[name])

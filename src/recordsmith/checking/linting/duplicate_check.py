@@ -139,7 +139,6 @@ def _add(
     reader: SampleReader,
     findings: Findings,
 ) -> None:
-    """Add samples that are copies of others, by their numbers."""
     for check, items in pairs.items():
         relation = _RELATIONS.get(check, "the same image as")
         examples = [

@@ -204,7 +204,6 @@ def _flat(steps: Sequence[Any]) -> Any:
 
 
 def _texts(value: Any) -> Iterator[bytes]:
-    """Yield the texts in a value, or in the values of the steps of a list."""
     if isinstance(value, bytes):
         yield value
     elif isinstance(value, str):
@@ -264,9 +263,6 @@ def hash_of(data: BytesLike) -> int:
     """Return the hash of some bytes, which is never 0."""
     span = np.array([0, len(data)], np.int64)
     return int(hash_spans(data, span[:1], span[1:])[0]) or 1
-
-
-# -- numbers -------------------------------------------------------------------------------------
 
 
 def _check_numbers(key: str, values: Numbers, add: Add) -> None:
@@ -353,9 +349,6 @@ def _shows(state: Numbers | None, hashes: npt.NDArray[np.uint64], start: int, st
         moved = np.abs(np.diff(state, axis=0)).sum(axis=1)
         inside = moved[start : stop - 1].sum()
         return bool(change_count * inside >= _MISSED_CHANGES * (moved.sum() - inside))
-
-
-# -- frames --------------------------------------------------------------------------------------
 
 
 def _cameras(episode: Episode) -> list[tuple[str, Sequence[bytes]]]:

@@ -40,8 +40,8 @@ from recordsmith.sources import (
     SamplesAhead,
     SampleTable,
     Source,
-    check_source,
     collect,
+    source_of,
 )
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import option, shown_value
@@ -88,7 +88,7 @@ def lint(
         >>> report.is_clean, report.findings
         (True, [])
     """
-    source = check_source(source)
+    source, _ = source_of(source)
     selected = _parse_checks(only, "only") or {*all_checks()}
     if selected & SIMILAR_CHECKS:
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
@@ -229,7 +229,6 @@ def _by_name(
 
 
 def _add_notices(listing: Listing, findings: Findings) -> None:
-    """Add what the source skipped."""
     roots = [f"{getattr(listing.reader, name, None)}/" for name in ("root", "mask_root")]
     for notice in listing.notices:
         if not isinstance(notice, Flaw):

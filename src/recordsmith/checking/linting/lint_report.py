@@ -43,7 +43,6 @@ _LEVELS: dict[Severity, Level] = {
 
 
 def all_checks() -> list[LintCheck]:
-    """All checks, those of sources first."""
     return [check for group in LintCheck.__subclasses__() for check in group]
 
 
@@ -149,13 +148,11 @@ class Findings:
         ]
 
     def extend(self, other: Findings) -> None:
-        """Add the findings of another part of the source."""
         for finding in other._by_check.values():
             examples, severity = finding.examples, finding.severity
             self.add(finding.check, *examples, severity=severity, count=finding.count)
 
     def sorted(self) -> list[LintFinding]:
-        """The findings, worst first."""
         checks, severities = all_checks(), list(Severity)
         return sorted(
             self._by_check.values(),
@@ -206,7 +203,6 @@ class LintReport(Report):
         return len([*self.of_severity(Severity.NOTE)])
 
     def of_severity(self, severity: Severity) -> Iterator[LintFinding]:
-        """The findings of one severity."""
         return (finding for finding in self.findings if finding.severity is severity)
 
     def keep(self, samples: Mapping[str, Sample], reader: SampleReader) -> None:

@@ -187,7 +187,6 @@ class SampleCheck:
         decode: bool = True,
         decode_frames: bool = True,
     ) -> None:
-        """`decode`: whether to decode images; `decode_frames`: whether to decode those of steps."""
         self._reader = reader
         self._decode = decode
         self._decode_frames = decode_frames
@@ -195,7 +194,6 @@ class SampleCheck:
         self._class_count = None if class_names is None else len(class_names)
 
     def check(self, samples: Sequence[Sample]) -> Checked:
-        """Read and check samples."""
         checked = Checked()
         for item in self._samples_ahead.each(samples):
             self._check(item, checked)
@@ -326,7 +324,6 @@ class SampleCheck:
 
 
 def wrong_extension(name: str, format_: str) -> str | None:
-    """What is wrong with the extension of an image, or None."""
     extension = posixpath.splitext(name)[1].lstrip(".").lower()
     if not has_image_name(name) or usual_name(extension) == usual_name(format_):
         return None
@@ -334,7 +331,6 @@ def wrong_extension(name: str, format_: str) -> str | None:
 
 
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
-    """The classes of an image and of its objects."""
     for key in (keys.CLASS_LABEL, keys.OBJECT_LABEL):
         values = [int(v) for v in values_of(features.get(key)) if isinstance(v, (int, np.integer))]
         if key == keys.CLASS_LABEL and values and is_one_hot(len(values), min(values), max(values)):
@@ -396,7 +392,6 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
 
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
-    """Add boxes that are tiny."""
     height, width = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
     if not (height and width):
         return

@@ -54,7 +54,6 @@ class BoxStats(Report):
     mismatched: int
 
     def table(self) -> ReportTable:
-        """Return what a terminal and a page show."""
         note = ""
         if self.small + self.medium + self.large:
             low, high = COCO_SIDES
@@ -119,7 +118,6 @@ class BoxBuilder(Builder):
         )
 
     def finish(self) -> BoxStats | None:
-        """Return the statistics; None if no record has boxes."""
         if not self._counts:
             return None
         return BoxStats(

@@ -43,14 +43,13 @@ Label: TypeAlias = int | str
 
 
 def is_label(key: str) -> bool:
-    """Return whether a feature is a label according to its key."""
     word = key.rpartition("/")[2].lower()
     return key in _KEYS or _WORDS.fullmatch(word) is not None
 
 
 @dataclass(frozen=True)
-class ClassCount:
-    """The count of one class.
+class NamedLabel:
+    """A class.
 
     label: a number or a text.
     name: the name of a number in `labels.txt`; None if it has no name.
@@ -58,10 +57,16 @@ class ClassCount:
 
     label: Label
     name: str | None
-    count: int
 
     def __str__(self) -> str:
         return str(self.label) if self.name is None else f"{self.label} {self.name}"
+
+
+@dataclass(frozen=True)
+class ClassCount(NamedLabel):
+    """The count of one class."""
+
+    count: int
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,6 @@ class ClassStats:
         }
 
     def table(self, key: str) -> ReportTable:
-        """Return what a terminal and a page show of the labels of a feature."""
         splits = list(self.splits)
         ordered = [(name, counts, sum(counts.values())) for name, counts in self.by_name()]
         rows: list[tuple[Cell, ...]] = [
@@ -111,7 +115,6 @@ class ClassStats:
         return counts[0].count / counts[-1].count if counts else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
         return {
             "splits": {
                 split: {"imbalance": self.imbalance(split), "classes": to_json(counts)}
@@ -127,7 +130,6 @@ class LabelCounter:
         self.counts: Counter[Any] | None = Counter()
 
     def add(self, values: Values) -> None:
-        """Add numbers or texts."""
         if self.counts is None:
             return
         keys: Any = values.hashes() if isinstance(values, BytesArray) else values
@@ -147,7 +149,6 @@ class LabelCounter:
             self.counts = None
 
     def merge(self, other: LabelCounter) -> None:
-        """Add what another counter counted."""
         if other.counts is None or self.counts is None:
             self.counts = None
         else:

@@ -38,7 +38,6 @@ class EpisodeStats(Report):
     actions: Mapping[str, tuple[NumberStats, ...]]
 
     def table(self) -> ReportTable:
-        """Return what a terminal and a page show."""
         rows = [spread("steps of an episode", self.lengths, format_number)]
         for key, dimensions in self.actions.items():
             for number, dimension in enumerate(dimensions):
@@ -98,14 +97,12 @@ class EpisodeBuilder(Builder):
                 numbers.add(values[every], hashes[every])
 
     def merge(self, other: EpisodeBuilder) -> None:
-        """Add what another builder collected."""
         more = [key for key in other._actions if key not in self._actions]
         for key in more[MAX_DIMENSIONS - len(self._actions) :]:
             del other._actions[key]
         super().merge(other)
 
     def finish(self) -> EpisodeStats | None:
-        """Return the statistics; None if there are no episodes."""
         if not self._count:
             return None
         actions = {

@@ -33,7 +33,7 @@ from recordsmith.format.example import (
 from recordsmith.format.example.kernel.survey import FeatureSurvey
 from recordsmith.format.example.payload import KIND_NAMES, KIND_NUMBERS, decode_key
 from recordsmith.format.example.schema import UNBOUNDED
-from recordsmith.format.example.spans import map_entries, payload_views, whole
+from recordsmith.format.example.spans import join_payloads, map_entries, payload_views, whole
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect
 
@@ -329,9 +329,8 @@ def _step_column(
         delimited(1, delimited(1, name, delimited(2, step)))
         for step in payload_views(buffer, starts, lengths)
     ]
-    sizes = np.array(list(map(len, examples)), np.int64)
     decoder = ColumnDecoder({"step": FeatureSpec(kind, "ragged")})
-    decoder.append(b"".join(examples), np.cumsum(sizes) - sizes, sizes)
+    decoder.append(*join_payloads(examples))
     column: Any = decoder.finish()["step"]
     return column  # type: ignore[no-any-return]
 

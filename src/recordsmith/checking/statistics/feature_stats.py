@@ -121,7 +121,6 @@ class BytesBuilder(Builder):
         self._sample.add(hashes[chosen], np.fromiter(strings, object, len(strings)))
 
     def finish(self) -> BytesStats:
-        """Return the statistics."""
         raw, text, image_count = self._contents.tolist()
         sizes = self._sizes.finish()
         counts = Counter(self._sample.values().tolist())
@@ -199,7 +198,6 @@ class FeatureStats(Report):
         return next(iter(self.values.values())) if len(self.values) == 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict."""
         return {"kind": self.kind} | super().to_json()
 
 
@@ -239,7 +237,6 @@ class FeatureBuilder(Builder):
                 self._numbers.setdefault(kind, NumberBuilder()).add(values, positions)
 
     def finish(self, record_count: int) -> FeatureStats:
-        """Return the statistics."""
         values: dict[Kind, ValueStatistics] = {}
         if self.bytes is not None:
             values["bytes"] = self.bytes.finish()
@@ -257,7 +254,6 @@ class FeatureBuilder(Builder):
 
 
 def features_table(section: str, features: Mapping[str, FeatureStats]) -> ReportTable:
-    """Return what a terminal and a page show of all features of a section."""
     rows = []
     for key, feature in features.items():
         lengths = span_of(feature.lengths)
@@ -272,7 +268,6 @@ def features_table(section: str, features: Mapping[str, FeatureStats]) -> Report
 
 
 def numbers_table(features: Mapping[str, FeatureStats]) -> ReportTable:
-    """Return what they show of numbers."""
     rows: list[tuple[Cell, ...]] = []
     sizes = set()
     for key, feature in features.items():

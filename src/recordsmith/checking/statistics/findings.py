@@ -86,7 +86,6 @@ def make_findings(
 
 
 def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> Iterator[Finding]:
-    """Yield labels that are not class numbers."""
     counts = [counted for split in classes.splits.values() for counted in split]
     if not classes.is_numbered or not counts:
         return
@@ -119,7 +118,6 @@ def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> I
 
 
 def _missing_classes(key: str, classes: ClassStats) -> Iterator[Finding]:
-    """Yield splits that lack classes of the others."""
     lacking = [
         f"split {split!r} lacks {format_count(len(missing), 'class', 'classes')} of the other "
         f"splits: {first_of(sorted(missing), _NAMED)}"
@@ -131,7 +129,6 @@ def _missing_classes(key: str, classes: ClassStats) -> Iterator[Finding]:
 
 
 def _imbalance(key: str, classes: ClassStats) -> Iterator[Finding]:
-    """Yield labels of which one is much more frequent than another in the training data."""
     if (found := find_imbalance(classes.counts())) is None:
         return
     most, least, counts = found
@@ -183,7 +180,6 @@ def _is_constant(key: str, feature: FeatureStats) -> bool:
 
 
 def _is_empty(feature: FeatureStats) -> bool:
-    """Return whether all values of a feature are empty strings."""
     values = next(iter(feature.values.values()), None)
     return isinstance(values, BytesStats) and values.sizes.max == 0
 

@@ -52,7 +52,6 @@ class ImageStats(Report):
     sizes: tuple[ImageSize, ...]
 
     def table(self, key: str, file_sizes: NumberStats) -> ReportTable:
-        """Return what a terminal and a page show of the images of a feature."""
         formats = ", ".join(f"{count:,} {name}" for name, count in self.formats.items())
         channels = ", ".join(
             f"{count:,} with {format_count(number, 'channel')}"
@@ -105,7 +104,6 @@ class ImageBuilder(Builder):
         return chosen
 
     def finish(self) -> ImageStats:
-        """Return the statistics."""
         heights, sizes = self._heights.finish(), self._sizes.finish().sample
         top = [] if sizes is None else [(int(size), count) for size, count in sizes.top]
         return ImageStats(

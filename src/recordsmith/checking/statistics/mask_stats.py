@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking.statistics.class_counts import name_of
+from recordsmith.checking.statistics.class_counts import NamedLabel, name_of
 from recordsmith.checking.statistics.sampling import Hashes
 from recordsmith.checking.statistics.table_cells import CLASS_ROWS, short
 from recordsmith.dataset import ClassNames
@@ -35,22 +35,15 @@ DecodeMask = Callable[[memoryview], MaskValues]
 
 
 @dataclass(frozen=True)
-class MaskClass:
-    """A class in the sampled masks.
+class MaskClass(NamedLabel):
+    """A class in the sampled masks; its label is the pixel value.
 
-    label: the pixel value.
-    name: its name in `labels.txt`; None if it has no name.
     pixels: number of its pixels.
     masks: number of masks that have it.
     """
 
-    label: int
-    name: str | None
     pixels: int
     masks: int
-
-    def __str__(self) -> str:
-        return str(self.label) if self.name is None else f"{self.label} {self.name}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +64,6 @@ class MaskStats(Report):
     classes: tuple[MaskClass, ...]
 
     def table(self, key: str) -> ReportTable:
-        """Return what a terminal and a page show of the masks of a feature."""
         ordered = sorted(self.classes, key=lambda mask_class: -mask_class.pixels)
         rows = [
             (
@@ -116,7 +108,6 @@ class MaskBuilder:
                 self._append((int(hashes[index]), *_count_pixels(view, decode)))
 
     def merge(self, other: MaskBuilder) -> None:
-        """Add what another builder collected."""
         self._count += other._count
         self.limit = min(self.limit, other.limit)
         for mask in other._masks:
@@ -147,7 +138,6 @@ class MaskBuilder:
         return vars(self)
 
     def finish(self, class_names: ClassNames | None) -> MaskStats:
-        """Return the statistics."""
         self._shrink()
         none = np.empty(0, np.int64)
         labels = np.concatenate([none, *(mask[1] for mask in self._masks)])

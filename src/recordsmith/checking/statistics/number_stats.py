@@ -51,7 +51,6 @@ class NumberSample(Report):
 
     @property
     def median(self) -> float:
-        """The quantile 0.5."""
         return self.quantiles[0.5]
 
 
@@ -128,7 +127,6 @@ class NumberBuilder(Builder):
         self._max = high if self._max is None else max(self._max, high)
 
     def merge(self, other: NumberBuilder) -> None:
-        """Add what another builder collected."""
         self._settle()
         other._settle()
         self._counts.update(other._counts)
@@ -142,7 +140,6 @@ class NumberBuilder(Builder):
         return vars(self)
 
     def finish(self) -> NumberStats:
-        """Return the statistics."""
         self._settle()
         counted = NumberStats(**self._counts)
         if self._min is None or self._max is None:

@@ -29,10 +29,15 @@ from recordsmith.format.example import BytesArray, context_as_example
 from recordsmith.format.example.kernel.payloads import classify_many
 from recordsmith.format.example.keys import MASK, MASK_DTYPE, is_mask_key
 from recordsmith.format.example.payload import PAYLOAD_KINDS
-from recordsmith.format.example.spans import have_many_entries, payload_views, select_features
+from recordsmith.format.example.spans import (
+    have_many_entries,
+    join_payloads,
+    payload_views,
+    select_features,
+)
 from recordsmith.format.wire import RecordBlock
 from recordsmith.image import decode_mask
-from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError
 
 MAX_FEATURES = 10_000
@@ -55,20 +60,8 @@ class Messages(NamedTuple):
     lengths: Int64Array
     places: Int64Array
 
-    @classmethod
-    def of(cls, payloads: list[bytes], places: Int64Array) -> Messages:
-        """Make messages from payloads."""
-        lengths = np.array(list(map(len, payloads)), np.int64)
-        return cls(b"".join(payloads), np.cumsum(lengths) - lengths, lengths, places)
-
     def some(self, piece: slice) -> Messages:
-        """Return neighboring messages."""
         return Messages(self.buffer, self.starts[piece], self.lengths[piece], self.places[piece])
-
-    def payload(self, row: int) -> memoryview:
-        """Return the bytes of one message."""
-        start = int(self.starts[row])
-        return as_view(self.buffer)[start : start + int(self.lengths[row])]
 
 
 @contextmanager
@@ -104,7 +97,6 @@ class RecordBuilder(Builder):
         self._mask_limits = mask_limits
 
     def add(self, block: RecordBlock, places: Int64Array) -> None:
-        """Add some records, with the numbers of their places."""
         self.record_count += len(block)
         self.sizes.add(block.lengths, hash_positions(places))
         kinds = np.empty(len(block), np.uint8)
@@ -124,7 +116,7 @@ class RecordBuilder(Builder):
             self._add_messages("features", messages)
         elif payload == "SequenceExample":
             contexts = map(context_as_example, payload_views(*messages[:3]))
-            self._add_messages("context", Messages.of(list(contexts), messages.places))
+            self._add_messages("context", Messages(*join_payloads(list(contexts)), places))
             self._add_messages("feature_lists", messages)
 
     def _add_messages(self, section: str, messages: Messages) -> None:
@@ -149,8 +141,9 @@ class RecordBuilder(Builder):
                 piece = slice(start, start + 1)
                 part = messages.some(piece)
                 if have_many[start]:
-                    some = select_features(messages.payload(start), takes, [field])
-                    part = Messages.of([some], part.places)
+                    (payload,) = payload_views(*part[:3])
+                    some = select_features(payload, takes, [field])
+                    part = Messages(*join_payloads([some]), part.places)
             else:
                 piece = slice(start, min(start + size, stop))
                 part = messages.some(piece)

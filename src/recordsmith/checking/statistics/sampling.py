@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.support.buffers import Int64Array
+from recordsmith.support.permutation import finalize_bits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,10 +24,7 @@ Hashes = npt.NDArray[np.uint64]
 SAMPLE_SIZE = 10_000
 """How many values of a feature are in its sample: all figures are exact up to as many values."""
 
-# of the finalizer of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
 _SEED = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hash_positions(places: Int64Array, first: int = 0) -> Hashes:
@@ -36,20 +34,14 @@ def hash_positions(places: Int64Array, first: int = 0) -> Hashes:
     """
     is_first = np.ones(len(places), bool)
     np.not_equal(places[1:], places[:-1], out=is_first[1:])
-    hashes = _mixed(places.view(np.uint64) + _SEED)
+    hashes = finalize_bits(places.view(np.uint64) + _SEED)
     if is_first.all() and not first:
-        return _mixed(hashes)
+        return finalize_bits(hashes)
     starts = np.flatnonzero(is_first)
     numbers = np.arange(first, first + len(places)) - np.repeat(
         starts, np.diff(starts, append=len(places))
     )
-    return _mixed(hashes + numbers.view(np.uint64))
-
-
-def _mixed(bits: Hashes) -> Hashes:
-    bits = (bits ^ (bits >> _SHIFTS[0])) * _MULTIPLIERS[0]
-    bits = (bits ^ (bits >> _SHIFTS[1])) * _MULTIPLIERS[1]
-    return bits ^ (bits >> _SHIFTS[2])
+    return finalize_bits(hashes + numbers.view(np.uint64))
 
 
 class ValueSample:
@@ -65,7 +57,6 @@ class ValueSample:
         return np.flatnonzero(hashes <= np.uint64(self._limit))
 
     def add(self, hashes: Hashes, values: npt.NDArray[Any]) -> None:
-        """Add values that were chosen, with their hashes."""
         if len(hashes):
             self._pieces.append((hashes, values))
             self._count += len(hashes)
@@ -82,7 +73,6 @@ class ValueSample:
             self._pieces, self._count = [(hashes, values)], len(hashes)
 
     def merge(self, other: ValueSample) -> None:
-        """Add the sample of another part of the data."""
         for hashes, values in other._pieces:
             self.add(hashes, values)
 
@@ -91,7 +81,6 @@ class ValueSample:
         return vars(self)
 
     def values(self) -> npt.NDArray[Any]:
-        """Return the values."""
         self._shrink()
         return self._pieces[0][1] if self._pieces else np.empty(0, np.int64)
 

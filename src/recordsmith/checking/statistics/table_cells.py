@@ -25,13 +25,11 @@ def spread(name: str, numbers: NumberStats, show: Callable[[float], str]) -> tup
 
 
 def spread_table(title: str, rows: Sequence[Sequence[Cell]], note: str) -> ReportTable:
-    """Return a table with a distribution in each row."""
     heads = ("", "min", "median", "max", "from min to max")
     return ReportTable(title, heads, rows, heads[1:4], heads[4:], (), note)
 
 
 def span_of(numbers: NumberStats) -> str:
-    """Return the range of whole numbers."""
     return span(int(numbers.min or 0), int(numbers.max or 0))
 
 

@@ -143,7 +143,6 @@ def verify(
 
 
 def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
-    """The paths and the split to verify."""
     if not isinstance(paths_or_dataset, Dataset):
         return paths_or_dataset, split
     dataset = dataset_of(paths_or_dataset, split)
@@ -161,7 +160,6 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
 
 
 def _add_unchecked(report: VerifyReport, summaries: Mapping[str, PayloadSummary]) -> None:
-    """List what was not checked."""
     foreign = set()
     for path, summary in summaries.items():
         if summary.is_cut_short:

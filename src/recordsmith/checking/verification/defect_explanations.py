@@ -17,7 +17,7 @@ class Explanation(NamedTuple):
 _FETCH = "Fetch the file again, then compare its size and checksum with the original."
 _SALVAGE = "If you have no other copy, `recordsmith salvage` recovers every intact record."
 
-_EXPLANATIONS: dict[Defect, Explanation] = {
+EXPLANATIONS: dict[Defect, Explanation] = {
     Defect.TRUNCATED_HEADER: Explanation(
         "The file ends inside the 12-byte header of a record.",
         f"The writer or a copy was interrupted. {_FETCH} {_SALVAGE}",
@@ -174,8 +174,3 @@ _EXPLANATIONS: dict[Defect, Explanation] = {
         "Another program is writing the file. Verify it again when that program is done.",
     ),
 }
-
-
-def explain(name: str | Defect) -> Explanation:
-    """Return what a defect means and what to do about it."""
-    return _EXPLANATIONS[Defect(name)]

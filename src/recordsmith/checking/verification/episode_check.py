@@ -85,14 +85,9 @@ def _lists(
             if key in counts:
                 counts[key][row] = len(steps)
         for key, rows in flags.items():
-            rows.append(
-                [step[0] for step in lists.get(key, ()) if len(step) and _is_integers(step)]
-            )
+            filled = (step for step in lists.get(key, ()) if len(step))
+            rows.append([step[0] for step in filled if getattr(step, "dtype", None) == np.int64])
     return counts, {key: _ragged(rows) for key, rows in flags.items()}
-
-
-def _is_integers(values: object) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype == np.int64
 
 
 def _ragged(rows: Sequence[Sequence[int]]) -> RaggedArray:
@@ -164,7 +159,11 @@ def _flag_errors(
         even = np.repeat(flag.lengths == steps, steps)  # others are reported already
         is_set = np.zeros(len(of_step), np.bool_)
         is_set[even] = np.asarray(flag.values)[np.repeat(flag.lengths == steps, flag.lengths)] != 0
-        wrong = is_set & ~is_last if name == _TERMINAL else is_set != _place(name, of_step, is_last)
+        wrong = (
+            is_set & ~is_last
+            if name == _TERMINAL
+            else is_set != (is_last if name == _LAST else of_step == 0)
+        )
         wrong &= even
         rows = np.repeat(np.arange(len(steps)), steps)[wrong]
         wrong_steps, was_set = of_step[wrong], is_set[wrong]
@@ -181,10 +180,6 @@ def _flag_errors(
                 expected=expected,
                 feature=prefix + name,
             )
-
-
-def _place(name: str, of_step: Int64Array, is_last: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    return is_last if name == _LAST else of_step == 0
 
 
 def _shape_error(key: str, count: int, expected: str, row: int) -> DataError:

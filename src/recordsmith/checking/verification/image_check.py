@@ -7,7 +7,7 @@ still have an intact header. Records store these values in features with convent
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,13 +41,8 @@ _SWAPPED_SIDES = (
 )
 
 
-class Declared(NamedTuple):
-    """The names of the features that describe an image; None if the record lacks one."""
-
-    height: str | None = None
-    width: str | None = None
-    format: str | None = None
-    channels: str | None = None
+Declared: TypeAlias = Mapping[str, str | None]
+"""The names of the features with the height, width, format and channels of an image."""
 
 
 def find_declared(key: str, known: Collection[str], image_keys: Collection[str]) -> Declared:
@@ -73,7 +68,7 @@ def find_declared(key: str, known: Collection[str], image_keys: Collection[str])
             names += _PLAIN_NAMES[what]
         return next((name for name in names if name in known), None)
 
-    return Declared(*map(find, Declared._fields))
+    return {what: find(what) for what in _PLAIN_NAMES}
 
 
 def needed_features(image_keys: Collection[str]) -> set[str]:
@@ -131,8 +126,8 @@ def _check(
     def add_damage(detail: str) -> None:
         found.append(CorruptDataError(Defect.DAMAGED_IMAGE, detail))
 
-    sides = _number(example, declared.height), _number(example, declared.width)
-    image_format = _text(example, declared.format)
+    sides = _number(example, declared["height"]), _number(example, declared["width"])
+    image_format = _text(example, declared["format"])
     if image_format == "raw" or (
         image_format is None and key == MASK and _text(example, MASK_DTYPE)
     ):
@@ -148,7 +143,7 @@ def _check(
     if any(side not in (None, true) for side, true in zip(sides, sides_found, strict=True)):
         expected = " and ".join(
             f"{name} {side}"
-            for name, side in zip((declared.height, declared.width), sides, strict=True)
+            for name, side in zip((declared["height"], declared["width"]), sides, strict=True)
             if side is not None
         )
         raise CorruptDataError(
@@ -163,13 +158,13 @@ def _check(
             Defect.IMAGE_FORMAT,
             "the format of the image differs from its record",
             found=head.format,
-            expected=f"{declared.format} {image_format!r:.40}",
+            expected=f"{declared['format']} {image_format!r:.40}",
         )
     _check_channels(example, declared, head)
 
 
 def _check_channels(example: Mapping[str, Any], declared: Declared, head: ImageHeader) -> None:
-    expected = _number(example, declared.channels)
+    expected = _number(example, declared["channels"])
     if expected is None or expected == 3:  # decoders return three channels, so writers store 3
         return
     if expected != head.channels:
@@ -177,7 +172,7 @@ def _check_channels(example: Mapping[str, Any], declared: Declared, head: ImageH
             Defect.IMAGE_SIZE,
             "the number of channels of the image differs from its record",
             found=str(head.channels),
-            expected=f"{declared.channels} {expected}",
+            expected=f"{declared['channels']} {expected}",
         )
 
 
@@ -198,7 +193,7 @@ def _check_raw(
         item = np.dtype(name).itemsize
     except TypeError:
         return
-    channels = 1 if is_mask else _number(example, declared.channels) or 3
+    channels = 1 if is_mask else _number(example, declared["channels"]) or 3
     expected = height * width * channels * item
     if len(data) != expected:
         raise CorruptDataError(

@@ -110,7 +110,6 @@ class PayloadCheck:
         self._contents: dict[str, npt.NDArray[np.int64]] = {}  # raw, text and images by feature
 
     def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
-        """Check the records of a block."""
         if self.summary.is_cut_short or not len(block):
             return
         errors = []
@@ -148,7 +147,7 @@ class PayloadCheck:
             fits |= kinds == _NUMBERS["Example"]
         for row in np.flatnonzero(~fits).tolist():
             error = _type_error(_payload(block, row), PAYLOAD_KINDS[kinds[row]], payload)
-            yield _placed(error, row)
+            yield _with_row(error, row)
         for section in SECTION_FIELDS.get(payload, ()):
             for error in self._section_errors(payload, section, block, np.flatnonzero(fits)):
                 fits[error.record] = False
@@ -167,12 +166,11 @@ class PayloadCheck:
         spans = block.starts[rows], block.lengths[rows]
         with suppress(DataError):  # kinds that rules allow to differ
             for error in episode_errors(kinds, block.buffer, *spans, is_sequence=is_sequence):
-                yield _placed(error, rows[error.record])
+                yield _with_row(error, rows[error.record])
 
     def _section_errors(
         self, payload: RulePayload, section: str, block: RecordBlock, rows: Int64Array
     ) -> Iterator[DataError]:
-        """Yield the defects of the features in one section of some records."""
         field, is_lists = SECTION_FIELDS[payload][section]
         buffer, starts, lengths = block.buffer, block.starts, block.lengths
         is_wide = have_many_entries(buffer, starts[rows], lengths[rows], field, MAX_FEATURES)
@@ -185,7 +183,7 @@ class PayloadCheck:
             survey = FeatureSurvey(MAX_FEATURES, UNBOUNDED)
             done = survey.update(buffer, starts[rows], lengths[rows], field, is_lists)
             if done < len(rows):
-                yield _placed(malformed_example_error(), rows[done])
+                yield _with_row(malformed_example_error(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
                 continue
             if survey.settle():
@@ -198,7 +196,7 @@ class PayloadCheck:
                     yield from self._value_errors(payload, section, block, rows)
                     continue
                 if len(rows) == 1:
-                    yield from (_placed(error, rows[0]) for error in (first, *errors))
+                    yield from (_with_row(error, rows[0]) for error in (first, *errors))
                     continue
             waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
 
@@ -220,7 +218,6 @@ class PayloadCheck:
                 seen += contents
 
     def _count_errors(self, section: str, counted: Counted, count: int) -> Iterator[DataError]:
-        """Yield the defects in the counts of `count` records."""
         rules = {} if self._rules is None else self._rules.sections.get(section, {})
         for key, rule in rules.items():
             if rule.required and (key not in counted or counted[key][2] < count):
@@ -278,7 +275,6 @@ class PayloadCheck:
     def _value_errors(
         self, payload: RulePayload, section: str, block: RecordBlock, rows: Int64Array
     ) -> Iterator[DataError]:
-        """Yield values of Examples that rules do not allow."""
         if self._rules is None or payload != "Example":
             return
         rules = {
@@ -304,7 +300,7 @@ class PayloadCheck:
                     feature=key,
                 )
                 row = np.searchsorted(column.row_splits, place, side="right") - 1
-                yield _placed(error, rows[row])
+                yield _with_row(error, rows[row])
 
     def _images(
         self, block: RecordBlock, rows: Sequence[int]
@@ -336,11 +332,11 @@ class PayloadCheck:
             except (RecordsmithError, MemoryError) as error:
                 decoded, wrong = 0, [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
             count += decoded
-            errors += (_placed(error, row) for error in wrong)
+            errors += (_with_row(error, row) for error in wrong)
         return count, errors
 
 
-def _placed(error: DataError, row: Any) -> DataError:
+def _with_row(error: DataError, row: Any) -> DataError:
     error.record = int(row)
     return error
 
@@ -373,7 +369,6 @@ def _most_common(kinds: npt.NDArray[np.uint8]) -> str:
 
 
 def _type_error(payload: memoryview, kind: str, expected: str) -> DataError:
-    """Return the error for a payload of another type than expected."""
     if expected == "Example":
         try:
             decode_example(payload)

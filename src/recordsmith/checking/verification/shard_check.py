@@ -119,12 +119,12 @@ def _count_intact(
     while start < stop:
         file.seek(start)
         filled = file.readinto(buffer[: stop - start])
-        checked = check_frames(buffer[:filled])
-        count, start = count + checked.record_count, start + checked.stop
-        advance(checked.stop)
-        if checked.defect in _WORTH_A_SECOND_LOOK:
+        record_count, stop_in_buffer, defect = check_frames(buffer[:filled])
+        count, start = count + record_count, start + stop_in_buffer
+        advance(stop_in_buffer)
+        if defect in _WORTH_A_SECOND_LOOK:
             return None
-        if not checked.stop:  # a long record, or a file that became shorter
+        if not stop_in_buffer:  # a long record, or a file that became shorter
             if filled < len(buffer) or filled >= _FULL_BUFFER_BYTES:
                 return None
             buffer = memoryview(bytearray(2 * len(buffer)))
@@ -141,7 +141,6 @@ def _next_record(file: ObjectReader, start: int, size: int) -> int:
 
 
 def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
-    """Add that a shard cannot be read."""
     is_missing = isinstance(error, MissingFileError)
     defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
     findings.is_read, findings.checksum = False, None
@@ -151,7 +150,6 @@ def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
 def _read(
     path: str, file: _WatchedFile, new_check: Callable[[], PayloadCheck] | None
 ) -> tuple[ShardFindings, PayloadSummary | None]:
-    """Read a shard from its beginning to its end."""
     findings = ShardFindings(path)
     check = None if new_check is None else new_check()
     for block in read_blocks(file, on_defect=lambda error: findings.add([error])):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.checking.verification.defect_explanations import explain
+from recordsmith.checking.verification.defect_explanations import EXPLANATIONS
 from recordsmith.format.wire import Compression
 from recordsmith.support.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.support.reports import (
@@ -66,7 +66,6 @@ class ShardFindings:
         return self.defect_count == 0
 
     def add(self, errors: Iterable[DataError]) -> None:
-        """Add defects."""
         given = list(errors)
         for error in given:
             if error.path is None:
@@ -75,7 +74,6 @@ class ShardFindings:
         self.defect_count += len(given)
 
     def notice(self, errors: Iterable[DataError]) -> None:
-        """Add notices."""
         for error in errors:
             if error.path is None:
                 error.path = self.path
@@ -136,7 +134,6 @@ class VerifyReport(Report):
         self.defect_count += len(listed)
 
     def add_shard(self, shard: ShardFindings) -> None:
-        """Add the findings for a shard."""
         self.shards.append(shard)
         self.shard_count += 1
         self.record_count += shard.record_count
@@ -188,7 +185,7 @@ class VerifyReport(Report):
         Each defect and notice has defect, path, record, offset, feature (null if unknown) and
         detail. `explanations` maps each defect name that occurs to its meaning and advice.
         """
-        names = dict.fromkeys(str(error.defect) for error in (*self.defects, *self.notices))
+        defects = dict.fromkeys(error.defect for error in (*self.defects, *self.notices))
         return {
             "records": self.record_count,
             "expected": self.expected_record_count,
@@ -199,7 +196,7 @@ class VerifyReport(Report):
             "defect_count": self.defect_count,
             "defects": [fields_to_json(error, _ERROR_FIELDS) for error in self.defects],
             "notices": [fields_to_json(error, _ERROR_FIELDS) for error in self.notices],
-            "explanations": {name: explain(name)._asdict() for name in names},
+            "explanations": {str(defect): EXPLANATIONS[defect]._asdict() for defect in defects},
             "unchecked": self.unchecked,
         }
 
@@ -236,7 +233,7 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
         for error in errors:
             kinds.setdefault(error.defect, []).append(error)
         for kind, alike in sorted(kinds.items(), key=lambda item: -len(item[1])):
-            meaning, advice = explain(kind)
+            meaning, advice = EXPLANATIONS[kind]
             yield ShownFinding(
                 str(kind),
                 meaning,

@@ -15,7 +15,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles
 from recordsmith.stores import ScratchFolder
-from recordsmith.support.errors import MissingExtraError
+from recordsmith.support.errors import needs_extra
 
 _ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records
 
@@ -27,10 +27,8 @@ class ArrayRecordFiles(RecordFiles):
     has_payloads = True
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        try:
+        with needs_extra("array-record", "array_record"):
             from array_record.python import array_record_module
-        except ImportError:
-            raise MissingExtraError("array-record", "array_record") from None
         self._make_writer = array_record_module.ArrayRecordWriter
         self._folder = ScratchFolder()
         self._path = os.path.join(self._folder.path, "records")

@@ -27,6 +27,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.boxes import (
     BoxFolder,
+    BoxSample,
     Object,
     is_same,
     pixel_extent,
@@ -67,8 +68,6 @@ class _Split:
 
 
 class CocoFiles(BoxFolder):
-    """Writes images, and JSON files with their boxes."""
-
     also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -77,14 +76,8 @@ class CocoFiles(BoxFolder):
         self._categories = _packed_categories(dataset)
         out.reserve(("annotations", "masks"))
 
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
+    def write(self, sample: BoxSample) -> None:
+        example, split, image, mask, objects = sample
         out = self._out
         if not image.height:
             raise SourceError("the size of the image is unknown")
@@ -115,7 +108,8 @@ class CocoFiles(BoxFolder):
             "width": image.width,
             "height": image.height,
         }
-        _append(part.file, bool(part.ids), document)
+        comma = b"," if part.ids else b""
+        part.file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())
         part.ids.add(image_id)
         object_ids = all_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
         if len(object_ids) != len(annotations):
@@ -197,14 +191,14 @@ class CocoFiles(BoxFolder):
 
 def _packed_categories(dataset: Dataset) -> dict[tuple[int, str], Mapping[str, Any]]:
     """What the manifest has on the categories of a packed COCO file, by label and name."""
-    found: dict[tuple[int, str], Mapping[str, Any]] = {}
+    packed: dict[tuple[int, str], Mapping[str, Any]] = {}
     for step in steps_of(dataset):
         source = step.get("source")
         categories = source.get("categories") if isinstance(source, Mapping) else None
         for label, known in categories.items() if isinstance(categories, Mapping) else ():
             if isinstance(known, Mapping) and label.isdecimal() and len(label) < _MAX_DIGITS:
-                found[int(label), str(known.get("name"))] = known
-    return found
+                packed[int(label), str(known.get("name"))] = known
+    return packed
 
 
 def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
@@ -225,12 +219,6 @@ def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
 
 
 def _source_id(example: Features) -> int | None:
-    """Return the source id of a record if it is an integer."""
     text = first_text(example, SOURCE_ID) or ""
     number = int(text) if _INTEGER.fullmatch(text) else 2**63
     return number if -(2**63) <= number < 2**63 else None
-
-
-def _append(file: IO[bytes], has_earlier: bool, document: dict[str, Any]) -> None:
-    comma = b"," if has_earlier else b""
-    file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())

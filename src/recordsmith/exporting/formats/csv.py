@@ -30,8 +30,6 @@ _EXPONENT_FROM = 1e10  # in the text that pyarrow makes of a float
 
 
 class CsvTables(TableFiles):
-    """Writes tables."""
-
     suffix = ".csv"
     options = (*TableFiles.options, "restore_types")
 

@@ -23,8 +23,6 @@ CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
 class ClassFolders(FolderExporter):
-    """Writes images, sorted by class."""
-
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._class_names = dataset.class_names or ()

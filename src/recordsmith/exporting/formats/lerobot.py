@@ -65,8 +65,6 @@ class _Feature(NamedTuple):
 
 
 class LeRobotFiles(FolderExporter):
-    """Writes episodes, one after the other."""
-
     options = ("fps",)
     _files: tuple[_Tables | _Videos, ...] = ()
 
@@ -185,7 +183,6 @@ class LeRobotFiles(FolderExporter):
         self._out.write(LEROBOT_INFO_NAME, _json(self._info()))
 
     def _rate_of(self, example: Features) -> Fraction:
-        """The frames per second of an episode."""
         stored = all_floats(example, _FPS)
         fps = self.fps if self.fps is not None else stored[0] if len(stored) else None
         if fps is None:
@@ -309,7 +306,6 @@ def _tasks(example: Features, count: int) -> list[str]:
 
 
 def _arrow(column: Any) -> Any:
-    """A column as a pyarrow.Array."""
     pa = import_pyarrow()
     if np.ndim(column) < 2:
         return pa.array(column)
@@ -375,12 +371,9 @@ class _Numbered:
 
 
 class _Tables(_Numbered):
-    """Parquet files."""
-
     suffix = ".parquet"
 
     def write(self, table: Any) -> None:
-        """Write a row group."""
         from pyarrow import parquet
 
         if self._writer is None:

@@ -22,8 +22,6 @@ _GROUP_ROWS = 1 << 17
 
 
 class ParquetTables(TableFiles):
-    """Writes tables, many rows at a time."""
-
     suffix = ".parquet"
     options = (*TableFiles.options, "restore_types")
     _writer: Any = None

@@ -87,8 +87,6 @@ _FORMATS = (FORMAT, MASK_FORMAT)
 
 
 class TfdsFiles(RecordFiles):
-    """Writes the records as TFDS stores them, and the documents that describe them."""
-
     options = (*RecordFiles.options, "image_key")
 
     def inspect(self, dataset: Dataset) -> None:
@@ -219,7 +217,6 @@ class _Converter:
         self._implied = {key: _IMPLIED[key] for key in (IMAGE, MASK, *labels)}
 
     def convert(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert one record."""
         implied = {key for given in features for key in self._implied.get(given, ())}
         converted: dict[str, Any] = {}
         if any(key in features for key in BOX):
@@ -252,7 +249,6 @@ class _Converter:
 
 
 def _path_of(key: str) -> str:
-    """The path of a feature in TFDS."""
     if key not in _PATHS and key.startswith(_OBJECT_PREFIX):
         return f"{_OBJECTS}/{key.removeprefix(_OBJECT_PREFIX).removeprefix('class/')}"
     return _PATHS.get(key, key)
@@ -302,14 +298,11 @@ def _plain_mask(data: bytes) -> bytes:
 
 @dataclass
 class _ImageTypes:
-    """What the images of one feature are."""
-
     formats: set[str] = field(default_factory=set)
     channels: set[int] = field(default_factory=set)
     depths: set[str] = field(default_factory=set)
 
     def add(self, data: bytes) -> None:
-        """Read the header of an image."""
         header = find_image_header(data)
         if header is None or header.format not in _DECODABLE:
             self.formats.add("")  # another feature of this name
@@ -320,7 +313,6 @@ class _ImageTypes:
         self.depths.add(header.variant)
 
     def merge(self, other: _ImageTypes) -> None:
-        """Add those of other records."""
         for name, values in vars(other).items():
             vars(self)[name].update(values)
 

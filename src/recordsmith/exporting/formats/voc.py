@@ -26,12 +26,7 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.exporting.boxes import (
-    BoxFolder,
-    Object,
-    decimal,
-    pixels,
-)
+from recordsmith.exporting.boxes import BoxFolder, BoxSample, Object, decimal, pixels
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
@@ -51,8 +46,6 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class VocFiles(BoxFolder):
-    """Writes images, XML files with their boxes, and masks."""
-
     also_kept = frozenset((SOURCE_ID, OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -66,14 +59,8 @@ class VocFiles(BoxFolder):
             names[split] = name if name is not None and is_free else split
         out.rename_split = names.__getitem__
 
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
+    def write(self, sample: BoxSample) -> None:
+        example, split, image, mask, objects = sample
         out = self._out
         self._has_boxes |= objects is not None
         if objects is None and mask is None:
@@ -138,10 +125,9 @@ def _annotation(
         for key, values in (("truncated", truncated), ("difficult", difficult)):
             _put(item, key, str(values[number]) if len(values) == len(objects) else "0")
         box = ET.SubElement(item, "bndbox")
-        _put(box, "xmin", decimal(pixels(obj.xmin, image.width)))
-        _put(box, "ymin", decimal(pixels(obj.ymin, image.height)))
-        _put(box, "xmax", decimal(pixels(obj.xmax, image.width)))
-        _put(box, "ymax", decimal(pixels(obj.ymax, image.height)))
+        for edge in ("xmin", "ymin", "xmax", "ymax"):
+            size_of_axis = image.width if edge.startswith("x") else image.height
+            _put(box, edge, decimal(pixels(getattr(obj, edge), size_of_axis)))
     ET.indent(root)
     return bytes(ET.tostring(root, "utf-8")) + b"\n"
 

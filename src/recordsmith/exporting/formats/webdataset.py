@@ -49,8 +49,6 @@ _RESERVED = ("mask", "seg")  # which readers take for masks
 
 
 class WebDatasetShards(RecordFiles):
-    """Writes tar files."""
-
     options = (*RecordFiles.options, "image_key")
     suffix = ".tar"
     overhead_bytes = 2 * 1024  # a header for each of two members, and about as much padding

@@ -20,14 +20,13 @@ import numpy as np
 from recordsmith.dataset import Dataset, standard_name
 from recordsmith.exporting.boxes import (
     BoxFolder,
+    BoxSample,
     Object,
     centre_and_extent,
     decimal,
     is_same,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import ExportedImage
-from recordsmith.format.example import Features
 from recordsmith.format.example.keys import OBJECT_LABEL, SOURCE_ID
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -35,8 +34,6 @@ _BATCH = 1024
 
 
 class YoloFiles(BoxFolder):
-    """Writes images, text files with their boxes, and `data.yaml`."""
-
     also_kept = frozenset((SOURCE_ID,))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -46,14 +43,8 @@ class YoloFiles(BoxFolder):
             labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
-    def write(
-        self,
-        example: Features,
-        split: str,
-        image: ExportedImage,
-        mask: ExportedImage | None,
-        objects: Sequence[Object] | None,
-    ) -> None:
+    def write(self, sample: BoxSample) -> None:
+        example, split, image, mask, objects = sample
         out = self._out
         lines = self._lines(objects or ())
         part = out.split_name(split)
@@ -102,7 +93,8 @@ class YoloFiles(BoxFolder):
                 _quoted(f"images/{self._out.split_name(split)}")
             )
         return [
-            f"{_key(key)}: {paths[0] if len(paths) == 1 else '[' + ', '.join(paths) + ']'}\n"
+            f"{key if _PLAIN.fullmatch(key) else _quoted(key)}: "
+            f"{paths[0] if len(paths) == 1 else '[' + ', '.join(paths) + ']'}\n"
             for key, paths in folders.items()
         ]
 
@@ -128,10 +120,6 @@ def _find_labels(dataset: Dataset) -> set[int]:
         column = batch[OBJECT_LABEL]
         labels.update(np.unique(getattr(column, "values", column)).tolist())  # type: ignore[arg-type]
     return labels
-
-
-def _key(split: str) -> str:
-    return split if _PLAIN.fullmatch(split) else _quoted(split)
 
 
 def _quoted(text: str) -> str:

@@ -18,11 +18,12 @@ from recordsmith.format.example.codec import (
 from recordsmith.format.example.spans import (
     InnerSpans,
     field_spans,
+    last_field_spans,
     map_entries,
     payload_views,
     whole,
 )
-from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.buffers import BytesLike, as_view
 from recordsmith.support.errors import DataError
 
 
@@ -57,11 +58,11 @@ def _empty_bytes_lists(payload: BytesLike, sections: tuple[int, ...]) -> bytes:
     for section in sections:
         entries = map_entries(data, *whole(data), section)
         count = len(entries.owners)
-        keys, values = (_last(data, entries, field) for field in (1, 2))
+        keys, values = (last_field_spans(data, entries, field) for field in (1, 2))
         steps = InnerSpans(np.arange(count), *values)
         if section == 2:
             steps = field_spans(data, *values, 1)
-        starts = [_last(data, steps, kind)[0] for kind in (1, 2, 3)]
+        starts = [last_field_spans(data, steps, kind)[0] for kind in (1, 2, 3)]
         is_bytes = (starts[0] > starts[1]) & (starts[0] > starts[2])  # the last list counts
         for row, key in enumerate(payload_views(data, *keys)):
             kinds_of[section, bytes(key)] = is_bytes[steps.owners == row].tobytes()
@@ -70,11 +71,3 @@ def _empty_bytes_lists(payload: BytesLike, sections: tuple[int, ...]) -> bytes:
         if any(kinds):
             pieces += [b"%d %d " % (section, len(name)), name, b"%d " % len(kinds), kinds]
     return b"".join(pieces)
-
-
-def _last(data: memoryview, messages: InnerSpans, field: int) -> tuple[Int64Array, Int64Array]:
-    """Return start and length of the last field of this number in each message; 0 if missing."""
-    starts, lengths = np.zeros((2, len(messages.starts)), np.int64)
-    found = field_spans(data, messages.starts, messages.lengths, field)
-    starts[found.owners], lengths[found.owners] = found.starts, found.lengths
-    return starts, lengths

@@ -260,9 +260,9 @@ def _plain_value(value: Any) -> Any:
 
 
 def _declared_kind(kind: int, declared: str) -> int:
-    wanted = KIND_NUMBERS[declared]
-    if kind in (_NONE, wanted) or (kind == _INT64 and wanted == _FLOAT):
-        return wanted
+    number = KIND_NUMBERS[declared]
+    if kind in (_NONE, number) or (kind == _INT64 and number == _FLOAT):
+        return number
     raise TypeError(f"the values do not fit the declared kind {declared}")
 
 

@@ -424,15 +424,14 @@ def encode_columns(
 def _encodable(given: Any) -> Column:
     """Convert a column so that each of its slices can be encoded."""
     column = _as_column(given)
-    if not isinstance(column, RaggedArray) and len(column.shape) > 2:
-        raise ValueError(too_many_axes(column.shape, "column.reshape(len(column), -1)"))
     if isinstance(column, RaggedArray):
-        return RaggedArray(_encodable_values(column.values), column.row_splits)
+        return RaggedArray(_encodable_values(_as_column(column.values)), column.row_splits)
+    if len(column.shape) > 2:
+        raise ValueError(too_many_axes(column.shape, "column.reshape(len(column), -1)"))
     return _encodable_values(column)
 
 
-def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
-    values: Any = _as_column(given)
+def _encodable_values(values: Any) -> npt.NDArray[Any] | BytesArray:
     # small types take more memory after conversion, so each slice is converted separately
     if isinstance(values, BytesArray) or (values.itemsize < 8 and values.dtype.kind in "iufb"):
         return values  # type: ignore[no-any-return]

@@ -14,21 +14,12 @@ import json
 import sys
 import threading
 import zlib
-from collections.abc import (
-    Callable,
-    Collection,
-    ItemsView,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.format.example.kernel.payloads import submessages
 from recordsmith.format.example.kernel.survey import FeatureSurvey
@@ -231,9 +222,7 @@ class Schema:
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
         sections = {
-            name: _CompressedSection(section, FeatureSchema.from_json)
-            if len(section) >= PACKED_FROM
-            else section
+            name: _CompressedSection(section) if len(section) >= PACKED_FROM else section
             for name, section in self.sections.items()
         }
         return replace(self, sections=sections)
@@ -245,7 +234,8 @@ class Schema:
         feature_count = 0
         for part in parts:
             if part.record_count:
-                waiting.append(_unpacked(part))
+                unpacked = {name: dict(section.items()) for name, section in part.sections.items()}
+                waiting.append(replace(part, sections=unpacked))
                 feature_count += sum(map(len, part.sections.values()))
             if feature_count > _MERGED_AT_ONCE:
                 waiting = [
@@ -261,7 +251,12 @@ class Schema:
         payload: DatasetPayload = found.pop() if len(found) == 1 else "mixed" if parts else "none"
         if found == {"Example", "SequenceExample"} and _are_contexts(parts):
             payload = "SequenceExample"
-            parts = [_with_features_as_context(part) for part in parts]
+            parts = [
+                replace(part, payload=payload, sections={"context": part.features})
+                if part.payload == "Example"
+                else part
+                for part in parts
+            ]
         record_count = sum(part.record_count for part in parts)
         names = {"features": None} if payload == "mixed" else _SECTIONS.get(payload, {})
         merged = cls(
@@ -305,11 +300,6 @@ class Schema:
             raise OptionError(f"{need}: {self.omission}")
 
 
-def _unpacked(schema: Schema) -> Schema:
-    sections = {name: dict(section.items()) for name, section in schema.sections.items()}
-    return replace(schema, sections=sections)
-
-
 def _limited(schema: Schema) -> Schema:
     """Return a schema with only the first features by name if it has too many."""
     if schema.is_complete and all(
@@ -339,14 +329,6 @@ def _stored(key: str) -> bytes:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return key.encode("utf-8", "surrogatepass")
-
-
-def _with_features_as_context(part: Schema) -> Schema:
-    if part.payload != "Example":
-        return part
-    return Schema(
-        "SequenceExample", part.record_count, {"context": part.features}, part.is_complete
-    )
 
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
@@ -439,29 +421,18 @@ class SchemaSurvey:
         with self._lock:
             # nearly all payloads are Examples: detect the type and count in one pass
             self._examples.update_examples(buffer, starts, lengths, kinds)
-            self._count(kinds, buffer, starts, lengths)
-
-    def _count(
-        self,
-        kinds: npt.NDArray[np.uint8],
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-    ) -> None:
-        there = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
-        empty = np.bincount(kinds[lengths == 0], minlength=len(PAYLOAD_KINDS))
-        for number, payload in enumerate(PAYLOAD_KINDS):
-            self._payloads[number] += int(there[number] - empty[number])
-            if payload not in _SECTIONS or not there[number]:
-                continue
-            if payload == "Example":
-                self._surveys["Example", "features"] = self._examples
-            elif there[number] == len(kinds):
-                self._update_sections(payload, buffer, starts, lengths)
-            else:
-                chosen = kinds == number
-                self._update_sections(payload, buffer, starts[chosen], lengths[chosen])
-        self._record_count += len(starts)
+            counts = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
+            empty = np.bincount(kinds[lengths == 0], minlength=len(PAYLOAD_KINDS))
+            for number, payload in enumerate(PAYLOAD_KINDS):
+                self._payloads[number] += int(counts[number] - empty[number])
+                if payload not in _SECTIONS or not counts[number]:
+                    continue
+                if payload == "Example":
+                    self._surveys["Example", "features"] = self._examples
+                else:
+                    is_kind = kinds == number
+                    self._update_sections(payload, buffer, starts[is_kind], lengths[is_kind])
+            self._record_count += len(starts)
 
     def _update_sections(
         self, payload: str, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -486,12 +457,14 @@ class SchemaSurvey:
         return self.counts().schema()
 
     def counts(self) -> SchemaCounts:
-        """Return what was counted so far."""
         with self._lock:
             return SchemaCounts(
                 [*self._payloads],
                 self._record_count,
-                {place: _counts(survey) for place, survey in self._surveys.items()},
+                {
+                    section: {key: tuple(counted) for key, *counted in survey.finish()}
+                    for section, survey in self._surveys.items()
+                },
                 all(survey.settle() for survey in self._surveys.values()),
             )
 
@@ -513,7 +486,6 @@ class SchemaCounts(msgspec.Struct):
     is_complete: bool
 
     def merge(self, other: SchemaCounts) -> None:
-        """Add what another survey counted."""
         self.payloads = [a + b for a, b in zip(self.payloads, other.payloads, strict=True)]
         self.record_count += other.record_count
         self.is_complete &= other.is_complete
@@ -523,7 +495,6 @@ class SchemaCounts(msgspec.Struct):
             self.sections[place] = counts | _merged(mine, known)
 
     def schema(self) -> Schema:
-        """Return the schema of all payloads."""
         counts = self.sections
         payload = self._payload()
         sections = {
@@ -571,16 +542,11 @@ class SchemaCounts(msgspec.Struct):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:
-        """Restore counts from `to_json`."""
         sections = {
             (payload, section): {key.encode("latin-1"): tuple(counted) for key, *counted in counts}
             for payload, section, counts in document["sections"]
         }
         return cls(**{**document, "sections": sections})
-
-
-def _counts(survey: FeatureSurvey) -> _Counts:
-    return {key: tuple(counted) for key, *counted in survey.finish()}
 
 
 def _kinds(counted: tuple[Any, ...]) -> set[str]:
@@ -623,30 +589,24 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
     return dict(sorted(features.items()))
 
 
-_T = TypeVar("_T")
-
-
-class _CompressedSection(Mapping[str, _T], Generic[_T]):
+class _CompressedSection(Mapping[str, FeatureSchema]):
     """Features by name, compressed in memory. Use `items()` to get more than one of them.
 
     A job keeps the schema of each shard until it writes the manifest. With tens of thousands of
     features per shard, schemas would take most of its memory.
     """
 
-    def __init__(self, section: Mapping[str, _T], read: Callable[[Any], _T]) -> None:
-        """`read` converts the result of a feature's `to_json()` back."""
-        features: Any = section
-        document = [[key, feature.to_json()] for key, feature in features.items()]
+    def __init__(self, section: Mapping[str, FeatureSchema]) -> None:
+        document = [[key, feature.to_json()] for key, feature in section.items()]
         self._data = zlib.compress(json.dumps(document).encode(), 1)
         self._length = len(section)
-        self._read = read
 
-    def items(self) -> ItemsView[str, _T]:
+    def items(self) -> ItemsView[str, FeatureSchema]:
         """Return names and features, decompressed on each call."""
         document = json.loads(zlib.decompress(self._data))
-        return {key: self._read(feature) for key, feature in document}.items()
+        return {key: FeatureSchema.from_json(feature) for key, feature in document}.items()
 
-    def __getitem__(self, key: str) -> _T:
+    def __getitem__(self, key: str) -> FeatureSchema:
         return dict(self.items())[key]
 
     def __iter__(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from recordsmith.format.example.spans import read_varint
 from recordsmith.support.buffers import BytesLike, as_view
 
 _TYPES = {  # numbers of tensorflow.DataType, with the bytes of a value
@@ -38,36 +39,30 @@ def describe_tensor(begins: BytesLike, size: int | None = None) -> str | None:
     data = bytes(as_view(begins)[:256])
     size = len(begins) if size is None else size
     try:
-        number, place = _after(data, 0, _TYPE)
+        number, offset = _after(data, 0, _TYPE)
         name, item_bytes = _TYPES[number]
-        length, place = _after(data, place, _SHAPE)
-        stop = place + length
+        length, offset = _after(data, offset, _SHAPE)
+        stop = offset + length
         sides: list[int] = []
-        while place < stop:
-            length, place = _after(data, place, _SIDE)
-            side, after = _after(data, place, _SIZE) if length else (0, place)
-            if after != place + length:
+        while offset < stop:
+            length, offset = _after(data, offset, _SIDE)
+            side, after = _after(data, offset, _SIZE) if length else (0, offset)
+            if after != offset + length:
                 return None
             sides.append(side)
-            place = after
+            offset = after
         length = 0
-        if place < size:
-            length, place = _after(data, place, _CONTENT)
+        if offset < size:
+            length, offset = _after(data, offset, _CONTENT)
     except (IndexError, KeyError, ValueError):
         return None
-    if length != math.prod(sides) * item_bytes or place + length != size:
+    if length != math.prod(sides) * item_bytes or offset + length != size:
         return None
     return f"serialised tensor {name} {sides}"
 
 
-def _after(data: bytes, place: int, tag: int) -> tuple[int, int]:
+def _after(data: bytes, offset: int, tag: int) -> tuple[int, int]:
     """Return the number after a tag, and the place behind it."""
-    if data[place] != tag:
+    if data[offset] != tag:
         raise ValueError
-    value = shift = 0
-    while True:
-        place += 1
-        value |= (data[place] & 127) << shift
-        if data[place] < 128:
-            return value, place + 1
-        shift += 7
+    return read_varint(data, offset + 1)

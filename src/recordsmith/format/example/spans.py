@@ -33,16 +33,15 @@ def field_spans(
 
     In a malformed payload, finds those before the defect.
     """
-    found: Any = submessages(buffer, starts, lengths, field)
+    memory: Any = submessages(buffer, starts, lengths, field)
     return InnerSpans(
-        *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
+        *(np.frombuffer(span, np.int64) if len(span) else np.zeros(0, np.int64) for span in memory)
     )
 
 
 def payload_views(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> Iterator[memoryview]:
-    """Yield a view of each payload."""
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]
@@ -55,6 +54,16 @@ def map_entries(
     maps = field_spans(buffer, starts, lengths, field)
     entries = field_spans(buffer, maps.starts, maps.lengths, 1)
     return entries._replace(owners=maps.owners[entries.owners])
+
+
+def last_field_spans(
+    data: memoryview, messages: InnerSpans, field: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return start and length of the last field of this number in each message; 0 if missing."""
+    starts, lengths = np.zeros((2, len(messages.starts)), np.int64)
+    spans = field_spans(data, messages.starts, messages.lengths, field)
+    starts[spans.owners], lengths[spans.owners] = spans.starts, spans.lengths
+    return starts, lengths
 
 
 def have_many_entries(
@@ -99,6 +108,16 @@ def delimited(number: int, *content: BytesLike) -> bytes:
     return b"".join((head, *content))  # type: ignore[arg-type]
 
 
+def read_varint(data: bytes | memoryview, start: int) -> tuple[int, int]:
+    """Return a number of at most ten bytes, and where it ends; IndexError if it is cut off."""
+    value = 0
+    for position in range(start, start + 10):
+        value |= (data[position] & 127) << 7 * (position - start)
+        if data[position] < 128:
+            return value, position + 1
+    raise IndexError("a number has more than ten bytes")
+
+
 def context_as_example(payload: BytesLike) -> bytes:
     """Return the context of a SequenceExample as an Example."""
     data = as_view(payload)
@@ -120,8 +139,13 @@ def contexts_as_examples(
         if kind not in ("Example", "SequenceExample"):
             return None
         pieces.append(payload if kind == "Example" else context_as_example(payload))
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    return b"".join(pieces), np.cumsum(sizes) - sizes, sizes
+    return join_payloads(pieces)
+
+
+def join_payloads(payloads: Sequence[Any]) -> tuple[bytes, Int64Array, Int64Array]:
+    """Join payloads in one buffer; return it with their starts and lengths."""
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    return b"".join(payloads), np.cumsum(lengths) - lengths, lengths
 
 
 def select_features(
@@ -131,19 +155,16 @@ def select_features(
     data = as_view(payload)
     pieces = []
     for field in fields:
-        found = map_entries(data, *whole(data), field)
-        keys = field_spans(data, found.starts, found.lengths, 1)
-        key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
-        key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
-        entries = payload_views(data, found.starts, found.lengths)
-        names = payload_views(data, key_starts, key_lengths)
-        wanted = [
+        spans = map_entries(data, *whole(data), field)
+        entries = payload_views(data, spans.starts, spans.lengths)
+        names = payload_views(data, *last_field_spans(data, spans, 1))
+        taken = [
             delimited(1, entry)
             for entry, name in zip(entries, names, strict=True)
             if takes(decode_key(name))
         ]
-        if wanted:
-            pieces.append(delimited(field, *wanted))
+        if taken:
+            pieces.append(delimited(field, *taken))
     return b"".join(pieces)
 
 

@@ -10,16 +10,7 @@ from recordsmith.format.example.schema import FeatureSchema
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        keys.IMAGE: (
-            keys.IMAGE,
-            "image_raw",
-            "image",
-            "img",
-            "picture",
-            "jpeg",
-            "png",
-            "encoded",
-        ),
+        keys.IMAGE: (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded"),
         keys.HEIGHT: (keys.HEIGHT, "height", "rows", "image_height"),
         keys.WIDTH: (keys.WIDTH, "width", "cols", "columns", "image_width"),
         keys.DEPTH: (keys.DEPTH, "image/channels", "depth", "channels"),
@@ -34,13 +25,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "class_label",
             "label/value",
         ),
-        keys.CLASS_TEXT: (
-            keys.CLASS_TEXT,
-            "class_text",
-            "label/text",
-            "label_text",
-            "class_name",
-        ),
+        keys.CLASS_TEXT: (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name"),
     }
 )
 """Each standard key with the names that are used for it, the most common first."""

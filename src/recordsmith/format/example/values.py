@@ -140,21 +140,19 @@ class BytesArray:
             return NotImplemented
         return np.fromiter(equal, bool, self._numbers.size).reshape(self.shape)
 
-    def _equal_to(self, wanted: bytes) -> npt.NDArray[np.bool_]:
+    def _equal_to(self, value: bytes) -> npt.NDArray[np.bool_]:
         """Compare all values with some bytes, byte by byte, narrowing the candidates."""
         numbers = self._numbers.ravel()
-        equal: npt.NDArray[np.bool_] = self.offsets[numbers + 1] - self.offsets[numbers] == len(
-            wanted
-        )
+        equal: npt.NDArray[np.bool_] = self.lengths.ravel() == len(value)
         candidates = np.flatnonzero(equal)
         starts = self.offsets[numbers[candidates]]
-        for place, byte in enumerate(wanted[:_NARROWED_BYTES]):
+        for place, byte in enumerate(value[:_NARROWED_BYTES]):
             alike = self.buffer[starts + place] == byte
             starts, candidates = starts[alike], candidates[alike]
-        if len(wanted) > _NARROWED_BYTES:
+        if len(value) > _NARROWED_BYTES:
             memory = memoryview(self.buffer)  # type: ignore[arg-type]
             alike = np.fromiter(
-                (memory[at : at + len(wanted)] == wanted for at in starts.tolist()), bool
+                (memory[at : at + len(value)] == value for at in starts.tolist()), bool
             )
             candidates = candidates[alike]
         equal[:] = False

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
             "starts_with_record"
         ),
         "framing": (
-            "FOOTER_BYTES FRAME_BYTES HEADER_BYTES CheckedFrames Frames check_frames crc32c "
+            "FOOTER_BYTES FRAME_BYTES HEADER_BYTES Frames check_frames crc32c "
             "encode_record encode_record_into encode_records encode_slices find_header gather "
             "is_frame lengths_of_headers scan"
         ),

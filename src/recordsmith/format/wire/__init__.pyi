@@ -7,7 +7,6 @@ from recordsmith.format.wire.compression import starts_with_record as starts_wit
 from recordsmith.format.wire.framing import FOOTER_BYTES as FOOTER_BYTES
 from recordsmith.format.wire.framing import FRAME_BYTES as FRAME_BYTES
 from recordsmith.format.wire.framing import HEADER_BYTES as HEADER_BYTES
-from recordsmith.format.wire.framing import CheckedFrames as CheckedFrames
 from recordsmith.format.wire.framing import Frames as Frames
 from recordsmith.format.wire.framing import check_frames as check_frames
 from recordsmith.format.wire.framing import crc32c as crc32c

@@ -131,18 +131,18 @@ def scan(
     first = start
     capacity = min(expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1)
     pieces: list[tuple[Int64Array, Int64Array]] = []
-    found = 0
+    record_count = 0
     while True:
         starts, lengths = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         count, start, code = kernel.scan(buffer, start, starts, lengths, check_payloads)
         pieces.append((starts[:count], lengths[:count]))
-        found += count
-        if code != _END or start == len(buffer) or found == limit:
+        record_count += count
+        if code != _END or start == len(buffer) or record_count == limit:
             break
         # room for the rest, estimated from the records so far
-        capacity = found * (len(buffer) - start) // (start - first) * 9 // 8 + 64
+        capacity = record_count * (len(buffer) - start) // (start - first) * 9 // 8 + 64
         if limit is not None:
-            capacity = min(capacity, limit - found)
+            capacity = min(capacity, limit - record_count)
     if len(pieces) == 1:
         starts, lengths = pieces[0]
     else:
@@ -150,23 +150,14 @@ def scan(
     return Frames(starts, lengths, start, _DEFECTS.get(code))
 
 
-class CheckedFrames(NamedTuple):
-    """The result of `check_frames`.
+def check_frames(buffer: BytesLike, start: int = 0) -> tuple[int, int, Defect | None]:
+    """Check both checksums of the records in `buffer` as `scan` does, and count them.
 
-    record_count: intact records.
-    stop: where the check ended: the end of the buffer, or the frame that `defect` is about.
-    defect: what ended the check, or None when it reached the end of the buffer.
+    Returns:
+        The number of intact records, and where and why the check ended, as in `Frames`.
     """
-
-    record_count: int
-    stop: int
-    defect: Defect | None
-
-
-def check_frames(buffer: BytesLike, start: int = 0) -> CheckedFrames:
-    """Check both checksums of the records in `buffer` as `scan` does, and count them."""
     count, stop, code = kernel.check(buffer, start)
-    return CheckedFrames(count, stop, _DEFECTS.get(code))
+    return count, stop, _DEFECTS.get(code)
 
 
 def find_header(buffer: BytesLike, end: int) -> int | None:
@@ -175,8 +166,8 @@ def find_header(buffer: BytesLike, end: int) -> int | None:
     `end` counts from the start of the buffer and may lie after it. Returns None if nothing is
     found. The place may be inside a payload: only the frames before it can decide that.
     """
-    place = kernel.find_header(buffer, 0, len(buffer), end)
-    return None if place == len(buffer) else place
+    header_at = kernel.find_header(buffer, 0, len(buffer), end)
+    return None if header_at == len(buffer) else header_at
 
 
 def gather(
@@ -228,18 +219,17 @@ def _is_converted(frame: memoryview, length: int) -> bool:
 
 
 def describe_defect(
-    frames: Frames, buffer: BytesLike, *, record: int, offset: int, size: int | None = None
+    frames: Frames, buffer: BytesLike, *, record: int, offset: int
 ) -> CorruptDataError:
     """Return the error for the defect that ended `frames`."""
     assert frames.defect is not None
     header = bytes(buffer[frames.stop : frames.stop + HEADER_BYTES])
     left = len(buffer) - frames.stop
     length = int.from_bytes(header[:8], "little")
-    whole = "" if size is None else f" of a file of {size} bytes"
     problem, found, expected, remedy = "", "", "", _CUT
     if frames.defect is Defect.TRUNCATED_HEADER:
         problem = "the file ends in the header of a record"
-        found, expected = f"{left} bytes{whole}", f"{HEADER_BYTES}"
+        found, expected = f"{left} bytes", f"{HEADER_BYTES}"
     elif frames.defect is Defect.LENGTH_CRC:
         problem = f"the length {length} does not match its checksum"
         found, expected = header[8:].hex(), stored_crc(crc32c(header[:8])).hex()
@@ -254,7 +244,7 @@ def describe_defect(
             )
     elif frames.defect is Defect.TRUNCATED_PAYLOAD:
         problem = "the file ends in the middle of a record"
-        found, expected = f"{left} bytes{whole}", f"{length + FRAME_BYTES}"
+        found, expected = f"{left} bytes", f"{length + FRAME_BYTES}"
     else:
         stored_at = frames.stop + HEADER_BYTES + length
         payload = as_view(buffer)[frames.stop + HEADER_BYTES : stored_at]

@@ -52,8 +52,8 @@ _FETCH_BINARY = (
 
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
 
-# signature at byte 0, name, advice
-_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+# signatures at byte 0, name, advice
+_SIGNATURES: tuple[tuple[bytes | tuple[bytes, ...], str, str], ...] = (
     (
         b"RSINDEX",
         "a recordsmith index of another file",
@@ -68,8 +68,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"Obj\x01", "an Avro file", _OTHER_READER),
     (b"ORC", "an ORC file", "Open it with pyarrow."),
     (b"SEQ\x06", "a Hadoop SequenceFile", _OTHER_READER),
-    (b"CDF\x01", "a NetCDF file", _OTHER_READER),
-    (b"CDF\x02", "a NetCDF file", _OTHER_READER),
+    ((b"CDF\x01", b"CDF\x02"), "a NetCDF file", _OTHER_READER),
     (b"BZh", "a bzip2 file", _UNPACK),
     (b"\xfd7zXZ\x00", "an xz file", _UNPACK),
     (b"\x28\xb5\x2f\xfd", "a zstd file", _UNPACK),
@@ -81,15 +80,11 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image", _PACK),
     (b"GIF8", "a GIF image", _PACK),
     (b"\0\0\0\x0cJXL \r\n\x87\n", "a JPEG XL image", _PACK),
-    (b"II*\0", "a TIFF image", _PACK),
-    (b"MM\0*", "a TIFF image", _PACK),
+    ((b"II*\0", b"MM\0*"), "a TIFF image", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),
     (b"SQLite format 3\x00", "a SQLite database", _OTHER_READER),
     (b"\x7fELF", "a program", _FETCH),
-    (b"\x80\x02", "a Python pickle", _PICKLE),
-    (b"\x80\x03", "a Python pickle", _PICKLE),
-    (b"\x80\x04\x95", "a Python pickle", _PICKLE),
-    (b"\x80\x05\x95", "a Python pickle", _PICKLE),
+    ((b"\x80\2", b"\x80\3", b"\x80\4\x95", b"\x80\5\x95"), "a Python pickle", _PICKLE),
 )
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block
 _RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
@@ -164,7 +159,6 @@ def _container(head: bytes) -> OtherFormat | None:
 
 
 def _describe_gzip(head: bytes) -> OtherFormat:
-    """Identify the contents of a gzip file."""
     try:
         inner = zlib.decompressobj(31).decompress(head, _MAX_INFLATED)
     except zlib.error:
@@ -178,7 +172,6 @@ def _describe_gzip(head: bytes) -> OtherFormat:
 
 
 def _changed_by_transfer(head: bytes) -> OtherFormat | None:
-    """Detect a TFRecord that was transferred or rewritten as text."""
     rest = head.removeprefix(_BYTE_ORDER_MARK)
     if rest != head and starts_with_frame(rest):
         return OtherFormat(
@@ -226,15 +219,10 @@ def _text(head: bytes) -> OtherFormat | None:
         except UnicodeDecodeError as error:
             if error.start < len(head) - 4:
                 return None
-        for delimiter, name, ending in (
-            (",", "CSV", "csv"),
-            ("\t", "TSV", "tsv"),
-            (";", "CSV", "csv"),
-        ):
+        for delimiter, ending in ((",", "csv"), ("\t", "tsv"), (";", "csv")):
             if _is_table(text.decode("utf-8", "replace"), delimiter):
-                return OtherFormat(
-                    f"a table of text ({name})", _PACK_TABLE.format(ending), is_text=True
-                )
+                name = f"a table of text ({ending.upper()})"
+                return OtherFormat(name, _PACK_TABLE.format(ending), is_text=True)
         return OtherFormat("a text file", _FETCH, is_text=True)
     return None
 

@@ -143,8 +143,6 @@ class _Window:
 
 
 class _Recovery:
-    """One pass through a file."""
-
     def __init__(self, stream: ByteStream) -> None:
         self._window = _Window(stream)
         self._wasted_bytes = 0
@@ -205,18 +203,18 @@ class _Recovery:
             stop = self._search(at + 1, self._window.size)
             defect = self._defect_at(at)
         else:
-            stored, found = self._checksums(at, length)
-            if stored == found:
+            stored, computed = self._checksums(at, length)
+            if stored == computed:
                 yield from self._pieces(at, length + FRAME_BYTES, length)
                 return at + FRAME_BYTES + length
-            bit = _only_bit(stored ^ found)
+            bit = _only_bit(stored ^ computed)
             footer_at = at + HEADER_BYTES + length
             # missing bytes can look like this too: then the next frame begins too early
             behind = self._search(footer_at, footer_at + FOOTER_BYTES)
             if bit is not None and behind == footer_at + FOOTER_BYTES:
                 yield Repair(footer_at + bit // 8, bit % 8, "payload-crc")
                 yield from self._pieces(at, HEADER_BYTES + length)
-                footer = found.to_bytes(FOOTER_BYTES, "little")
+                footer = computed.to_bytes(FOOTER_BYTES, "little")
                 yield IntactFrames(memoryview(footer), np.array([length], np.int64), footer_at)
                 return footer_at + FOOTER_BYTES
             stop = self._after_wrong_payload(at, footer_at + FOOTER_BYTES)
@@ -267,9 +265,9 @@ class _Recovery:
             seen = min(len(view) - HEADER_BYTES + 1, stop - at)
             if seen <= 0:
                 return stop
-            found = find_header(view, 0, seen, self._window.size - at)
-            at += found
-            if found < seen:
+            header_at = find_header(view, 0, seen, self._window.size - at)
+            at += header_at
+            if header_at < seen:
                 return at
         return stop
 
@@ -304,10 +302,10 @@ class _Recovery:
         footer = self._window.hold(stop, FOOTER_BYTES)[:FOOTER_BYTES]
         if len(footer) < FOOTER_BYTES:  # the file became shorter
             return -1, 0
-        stored, found = (int.from_bytes(crc, "little") for crc in (footer, stored_crc(value)))
-        if stored != found:
+        stored, computed = (int.from_bytes(crc, "little") for crc in (footer, stored_crc(value)))
+        if stored != computed:
             self._wasted_bytes += length
-        return stored, found
+        return stored, computed
 
     @property
     def _has_wasted_too_much(self) -> bool:
@@ -324,8 +322,8 @@ class _Recovery:
             return None
         corrected = bytearray(header)
         corrected[bit // 8] ^= 1 << bit % 8
-        stored, found = self._checksums(at, int.from_bytes(corrected[:8], "little"))
-        if stored != found:
+        stored, computed = self._checksums(at, int.from_bytes(corrected[:8], "little"))
+        if stored != computed:
             return None
         repair = Repair(at + bit // 8, bit % 8, "length" if bit < 64 else "length-crc")
         return repair, bytes(corrected)
@@ -363,7 +361,6 @@ def _flipped_bit(header: bytes, most: int) -> int | None:
 
 
 def _only_bit(number: int) -> int | None:
-    """Return the number of the only bit that is set, or None."""
     is_one = number > 0 and number & number - 1 == 0
     return number.bit_length() - 1 if is_one else None
 
@@ -414,14 +411,13 @@ def inflate_damaged_stream(
 
 
 def _next_member(stream: ByteStream, at: int, size: int) -> int | None:
-    """Find the next readable GZIP member."""
     while at < size:
         stream.seek(at)
         block = stream.read(BLOCK_BYTES)
-        found = -1
-        while (found := block.find(GZIP_MAGIC, found + 1)) >= 0:
-            if _is_readable(stream, at + found):
-                return at + found
+        magic_at = -1
+        while (magic_at := block.find(GZIP_MAGIC, magic_at + 1)) >= 0:
+            if _is_readable(stream, at + magic_at):
+                return at + magic_at
         if len(block) < len(GZIP_MAGIC):
             break
         at += len(block) - len(GZIP_MAGIC) + 1

@@ -149,9 +149,9 @@ def read_records(
         yield from block.records()
 
 
-def other_format_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
+def other_format_defect(head: bytes) -> CorruptDataError | None:
     """Return the error for a file of another format, or None if its format is unknown."""
-    foreign = detect_other_format(head, tail)
+    foreign = detect_other_format(head)
     if foreign is None:
         return None
     return CorruptDataError(
@@ -178,7 +178,6 @@ class RecordWriter:
         self._write(encode_record(payload))
 
     def write_frames(self, frames: BytesLike) -> None:
-        """Write encoded frames."""
         self._write(as_view(frames))
 
     def finish(self) -> None:

@@ -38,10 +38,9 @@ _ALPHA_MODES = frozenset(("PA", "La", "RGBa"))
 class Decoded(NamedTuple):
     """A decoded image.
 
-    Attributes:
-        pixels: the first frame.
-        is_animated: whether the image has more frames.
-        was_cmyk: whether the colours were converted from CMYK.
+    pixels: the first frame.
+    is_animated: whether the image has more frames.
+    was_cmyk: whether the colours were converted from CMYK.
     """
 
     pixels: ExactPixels

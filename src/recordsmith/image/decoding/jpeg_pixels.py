@@ -180,8 +180,7 @@ def _decode_unusual(data: bytes, is_grey: bool, divisor: int) -> npt.NDArray[np.
         is_fast = is_grey or not _is_interpolated(data)
         image.decoderconfig = (1, int(is_fast))  # type: ignore[attr-defined]
         pixels: Any = image_to_array(
-            image,
-            lambda part: np.array(part if part.mode in ("L", "RGB") else part.convert("RGB")),
+            image, lambda part: np.array(part if part.mode in ("L", "RGB") else part.convert("RGB"))
         )
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     if divisor > 1:

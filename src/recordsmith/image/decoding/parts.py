@@ -38,8 +38,6 @@ _FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as
 
 
 class Window(NamedTuple):
-    """A rectangle in the pixels of an image."""
-
     top: int
     left: int
     height: int
@@ -49,10 +47,9 @@ class Window(NamedTuple):
 class Part(NamedTuple):
     """Decoded pixels of an image, and where they begin in it.
 
-    Attributes:
-        pixels: (height, width, channels).
-        top, left: in pixels of the image at full size, multiples of 8.
-        pixel_count: how many pixels were decoded, counted at full size.
+    pixels: (height, width, channels).
+    top, left: in pixels of the image at full size, multiples of 8.
+    pixel_count: how many pixels were decoded, counted at full size.
     """
 
     pixels: ExactPixels
@@ -65,11 +62,10 @@ class Part(NamedTuple):
 class PartFile:
     """An image file that has all pixels of a window: the image, or a smaller one cut out of it.
 
-    Attributes:
-        data, head: the file and its header. The header of a PNG may have fewer rows than the file,
-            of which only these are decoded.
-        top, left: where it begins in the image.
-        whole: the image that it is cut out of; None for the image itself.
+    data, head: the file and its header. The header of a PNG may have fewer rows than the file, of
+        which only these are decoded.
+    top, left: where it begins in the image.
+    whole: the image that it is cut out of; None for the image itself.
     """
 
     data: BytesLike

@@ -17,11 +17,10 @@ _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (
 class Tile(NamedTuple):
     """An image of a contact sheet.
 
-    Attributes:
-        pixels: uint8, (height, width, 3), RGB.
-        caption: the line below the image.
-        detail: a second, smaller line.
-        colour: the colour of a dot before the caption; None for no dot.
+    pixels: uint8, (height, width, 3), RGB.
+    caption: the line below the image.
+    detail: a second, smaller line.
+    colour: the colour of a dot before the caption; None for no dot.
     """
 
     pixels: Pixels

@@ -69,7 +69,7 @@ def drawable(text: str, font: ImageFont.FreeTypeFont) -> str:
         return text
     name = font.path if isinstance(font.path, str) else ""  # Pillow's own font has no path
     # macOS decomposes letters in file names; fonts have the composed ones
-    return "".join(_draw_pools(letter, name) for letter in unicodedata.normalize("NFC", text))
+    return "".join(_replacement(letter, name) for letter in unicodedata.normalize("NFC", text))
 
 
 @functools.lru_cache(maxsize=256)
@@ -83,17 +83,14 @@ def _name_for(letters: frozenset[str]) -> str:
     return min(lacking, key=lacking.__getitem__)
 
 
-def _draw_pools(letter: str, name: str) -> str:
+def _replacement(letter: str, name: str) -> str:
     if _has(name, letter):
         return letter
     apart = unicodedata.normalize("NFKD", letter.translate(_PLAIN))
     plain = "".join(part for part in apart if not unicodedata.combining(part))
-    return plain if plain and all(_has(name, part) for part in plain) else _code(letter)
-
-
-def _code(letter: str) -> str:
-    r"""The escape of a letter, such as \u732b or \n, as in Python and JSON."""
-    return letter.encode("unicode_escape", "surrogatepass").decode()
+    if plain and all(_has(name, part) for part in plain):
+        return plain
+    return letter.encode("unicode_escape", "surrogatepass").decode()  # such as \u732b or \n
 
 
 @functools.lru_cache(maxsize=4096)

@@ -77,14 +77,13 @@ def fit_to_tile(pixels: Pixels, tile: int) -> Pixels:
     return resize_image(pixels, max(1, round(height * scale)), max(1, round(width * scale)))
 
 
-def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float = 0.5) -> Pixels:
+def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer]) -> Pixels:
     """Blend the class colours of a mask into an image, with an outline around each area.
 
     Args:
         pixels: uint8, (height, width, 3), RGB, 0-255.
         mask: class numbers, (height, width), resized by nearest neighbour to the image. 0 is
             background and stays clear. 255 is hatched as "ignore"; see `class_numbers`.
-        opacity: of the areas, from 0 to 1.
 
     Returns:
         A new array like `pixels`.
@@ -95,7 +94,7 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
     is_class = (labels != _BACKGROUND) & ~is_void
     colours = np.array(_COLOURS, np.float32)[labels % len(_COLOURS)]
     shown = pixels.astype(np.float32)
-    shown[is_class] += (colours[is_class] - shown[is_class]) * opacity
+    shown[is_class] += (colours[is_class] - shown[is_class]) * 0.5
     outline = _outline(labels) & is_class
     shown[outline] = colours[outline]
     y, x = np.indices((height, width), sparse=True)
@@ -205,9 +204,6 @@ def shortened(
     return shown
 
 
-# -- masks ---------------------------------------------------------------------------------------
-
-
 def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Pixels at a distance of at most two from another class."""
     edge = np.zeros(labels.shape, np.bool_)
@@ -218,9 +214,6 @@ def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         edge[:, step:] |= across
         edge[:, :-step] |= across
     return edge
-
-
-# -- boxes ---------------------------------------------------------------------------------------
 
 
 def _area(box: Box, height: int, width: int) -> _Area:
@@ -250,8 +243,6 @@ def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Colour, line: in
 
 
 class _Tag:
-    """A filled tag with a text."""
-
     def __init__(self, text: str, colour: Colour, font: ImageFont.FreeTypeFont, most: int) -> None:
         self._pad = max(2, round(font.size / 4))
         self._text = shortened(text, font, most - 2 * self._pad)

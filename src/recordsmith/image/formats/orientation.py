@@ -21,10 +21,6 @@ def upright(_: bytes) -> int:
     return UPRIGHT
 
 
-def in_jpeg(data: bytes) -> int:
-    return read_jpeg_info(data)[1]
-
-
 def read_jpeg_info(data: bytes) -> tuple[bool, int]:
     """(is progressive, EXIF orientation) of a JPEG; (False, 1) for other bytes."""
     frame, exif = read_head(data)

@@ -36,8 +36,8 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
 
     file.seek(0)
     known = find_format(file.read(SIGNATURE_BYTES))
-    if known.pillow:
-        return Image.open(file, formats=(known.pillow,))
+    if known.name:
+        return Image.open(file, formats=(known.name.upper(),))
     try:
         return Image.open(file, formats=_USUAL)
     except PIL.UnidentifiedImageError:
@@ -74,7 +74,6 @@ def pillow_format(image: Image.Image) -> str:
 
 
 def pillow_header(image: Image.Image) -> ImageHeader:
-    """The header of an opened image."""
     name = pillow_format(image)
     is_animated = name in _ANIMATED and getattr(image, "is_animated", False)
     channels = 3 if image.mode == "P" else len(image.getbands())

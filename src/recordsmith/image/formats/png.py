@@ -45,8 +45,6 @@ _PIECE = 1 << 16  # bytes to decompress at once
 
 
 class Chunk(NamedTuple):
-    """A chunk of a PNG file."""
-
     name: bytes
     body: bytes
 
@@ -88,11 +86,6 @@ def chunks_before_pixels(data: bytes) -> Iterator[Chunk]:
             return
         yield Chunk(name, data[at + 8 : at + 8 + length])
         at += 12 + length
-
-
-def has_end(data: bytes) -> bool:
-    """Whether a PNG has an end mark."""
-    return data.rfind(b"IEND") >= 0
 
 
 def bytes_per_pixel(data: memoryview, channels: int, _: int) -> int:
@@ -251,7 +244,7 @@ def first_rows(data: bytes, header: PngHeader, row_count: int) -> bytearray | No
         The file; None if these rows cannot be decompressed.
     """
     row_bits = header.width * CHANNELS[header.colour_type] * header.bits
-    wanted = row_count * (1 + (row_bits + 7) // 8)  # each row begins with its filter
+    left = row_count * (1 + (row_bits + 7) // 8)  # each row begins with its filter
     unpacker, packer = zlib.decompressobj(), zlib.compressobj(0)
     file = bytearray(with_height(data[:33], row_count))
     start = 0  # of the pixels
@@ -262,21 +255,21 @@ def first_rows(data: bytes, header: PngHeader, row_count: int) -> bytearray | No
                 file += b"\0\0\0\0IDAT"
             for at in range(8, len(whole) - 4, _PIECE):
                 piece: bytes | memoryview = whole[at : min(at + _PIECE, len(whole) - 4)]
-                while wanted:
+                while left:
                     try:
-                        rows = unpacker.decompress(piece, min(wanted, _PIECE))
+                        rows = unpacker.decompress(piece, min(left, _PIECE))
                     except zlib.error:
                         return None
                     if not rows:
                         break
-                    wanted -= len(rows)
+                    left -= len(rows)
                     file += packer.compress(rows)
                     piece = unpacker.unconsumed_tail
-            if not wanted:
+            if not left:
                 break
         elif name != b"IHDR":
             file += whole
-    if wanted:
+    if left:
         return None
     file += packer.flush()
     struct.pack_into(">I", file, start, len(file) - start - 8)

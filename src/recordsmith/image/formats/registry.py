@@ -18,26 +18,21 @@ from recordsmith.jpeg import bytes_per_pixel, has_end
 class ImageFormat:
     """A format of image files. The defaults leave everything to Pillow.
 
-    Attributes:
-        name: as TensorFlow names it, or Pillow in lower case.
-        title: in messages.
-        suffixes: of file names; the first is the usual one.
-        signature: the first bytes of its files, as a regular expression.
-        short_signature: other first bytes, too short to distinguish an image from other data.
-        pillow: Pillow's name, if it opens the format and there is a signature.
-        read_header: reads the header without Pillow; None if unreadable.
-        has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
-        orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
-        peak: bytes per pixel at the peak of decoding: a number, or called as
-            `peak(data, channels, divisor)`.
+    name: as TensorFlow names it: that of Pillow in lower case.
+    title: in messages.
+    suffixes: of file names; the first is the usual one.
+    signature: the first bytes of its files, as a regular expression.
+    read_header: reads the header without Pillow; None if unreadable.
+    has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
+    orientation: the EXIF orientation that decoding leaves to the reader; None to ask Pillow.
+    peak: bytes per pixel at the peak of decoding: a number, or called as `peak(data, channels,
+        divisor)`.
     """
 
     name: str
     title: str = ""
     suffixes: tuple[str, ...] = ()
     signature: bytes = b""
-    short_signature: bytes = b""
-    pillow: str = ""
     read_header: Callable[[bytes | memoryview], ImageHeader | None] = lambda _: None
     has_end: Callable[[bytes], bool] | None = None
     orientation: Callable[[bytes], int] | None = None
@@ -50,10 +45,9 @@ _FORMATS = (
         title="JPEG",
         suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
         signature=rb"\xff\xd8\xff",
-        pillow="JPEG",
         read_header=read_jpeg_header,
         has_end=has_end,
-        orientation=orientation.in_jpeg,
+        orientation=lambda data: orientation.read_jpeg_info(data)[1],
         peak=bytes_per_pixel,
     ),
     ImageFormat(
@@ -61,9 +55,8 @@ _FORMATS = (
         title="PNG",
         suffixes=(".png", ".apng"),
         signature=rb"\x89PNG\r\n\x1a\n",
-        pillow="PNG",
         read_header=png.read_header,
-        has_end=png.has_end,
+        has_end=lambda data: data.rfind(b"IEND") >= 0,
         orientation=orientation.in_png,
         peak=png.bytes_per_pixel,
     ),
@@ -72,7 +65,6 @@ _FORMATS = (
         title="GIF",
         suffixes=(".gif",),
         signature=b"GIF8[79]a",
-        pillow="GIF",
         orientation=orientation.upright,
         peak=5,
     ),
@@ -81,7 +73,6 @@ _FORMATS = (
         title="WebP",
         suffixes=(".webp",),
         signature=b"RIFF.{4}WEBP",
-        pillow="WEBP",
         read_header=webp.read_header,
         has_end=webp.has_end,
         orientation=orientation.in_webp,
@@ -92,8 +83,6 @@ _FORMATS = (
         title="BMP",
         suffixes=(".bmp", ".dib"),
         signature=rb"BM.{4}\0{4}",
-        short_signature=b"BM",
-        pillow="BMP",
         orientation=orientation.upright,
     ),
     ImageFormat(
@@ -101,7 +90,6 @@ _FORMATS = (
         title="TIFF",
         suffixes=(".tif", ".tiff"),
         signature=rb"II\*\0|MM\0\*",
-        pillow="TIFF",
         orientation=orientation.upright,  # decoders apply it
     ),
     ImageFormat(
@@ -109,7 +97,6 @@ _FORMATS = (
         title="AVIF",
         suffixes=(".avif",),
         signature=b".{4}ftypavi[fs]",
-        pillow="AVIF",
         peak=12,
     ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),
@@ -132,24 +119,23 @@ SIGNATURE_BYTES = 12
 """How many bytes `find_format` needs."""
 
 
-def _alternatives(*signatures: bytes) -> re.Pattern[bytes]:
-    """A pattern with a group for each format."""
-    return re.compile(b"|".join(b"(%s)" % (start or b"(?!)") for start in signatures), re.DOTALL)
-
-
-_LONG = _alternatives(*(known.signature for known in _FORMATS))
-_SHORT = _alternatives(*(known.short_signature for known in _FORMATS))
+_SIGNATURES = re.compile(  # a group for each format
+    b"|".join(b"(%s)" % (known.signature or b"(?!)") for known in _FORMATS), re.DOTALL
+)
+_BMP_START = b"BM"  # too short to distinguish an image from other data
 
 
 def find_format(data: bytes | memoryview) -> ImageFormat:
     """The format of an image, by its first bytes; one without a name if they show none."""
-    match = _LONG.match(data) or _SHORT.match(data)
-    return _OTHER if match is None else _FORMATS[match.lastindex - 1]  # type: ignore[operator]
+    match = _SIGNATURES.match(data)
+    if match is None:
+        return _BY_NAME["bmp"] if data[:2] == _BMP_START else _OTHER
+    return _FORMATS[match.lastindex - 1]  # type: ignore[operator]
 
 
 def starts_like_image(data: bytes | memoryview) -> bool:
     """Whether bytes of unknown content begin like an image."""
-    return _LONG.match(data) is not None
+    return _SIGNATURES.match(data) is not None
 
 
 def named_format(name: str) -> ImageFormat:

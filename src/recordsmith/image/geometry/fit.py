@@ -23,13 +23,12 @@ _CROP_TRIES = 10
 class Placement(NamedTuple):
     """Where an image lies in its frame.
 
-    Attributes:
-        top, left, height, width: the cropped part of the image, in its pixels.
-        to_height, to_width: the size that this part is resized to.
-        at_top, at_left: its position in the frame.
-        frame_height, frame_width: the size of the frame.
-        is_mirrored: whether the whole frame is then flipped horizontally.
-        is_upside_down: whether the whole frame is then flipped vertically.
+    top, left, height, width: the cropped part of the image, in its pixels.
+    to_height, to_width: the size that this part is resized to.
+    at_top, at_left: its position in the frame.
+    frame_height, frame_width: the size of the frame.
+    is_mirrored: whether the whole frame is then flipped horizontally.
+    is_upside_down: whether the whole frame is then flipped vertically.
     """
 
     top: int
@@ -50,19 +49,18 @@ class Placement(NamedTuple):
 class Fit:
     """How images are brought to the requested size.
 
-    Attributes:
-        kind: `resize` stretches the whole image. `crop-or-pad` crops or pads evenly on both sides
-            without scaling, like TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
-            aspect ratio and crops the excess. `contain` keeps the aspect ratio and pads, like
-            TensorFlow's resize_with_pad. `random-crop` crops a random part and stretches it. `pad`
-            has no size: the frame is as large as the largest image of a batch.
-        size: height and width of the frame; None for `pad`.
-        shorter_side: for `center-crop` and `pad`, the length to scale the shorter side to first.
-        longer_side: for `pad`, the length to scale the longer side to. If both sides are given, the
-            smaller result is used.
-        crop_area: for `random-crop`, the minimum and maximum share of the image's area.
-        crop_ratio: for `random-crop`, the minimum and maximum ratio of width to height.
-        flip: the direction to flip in, with a probability of 0.5.
+    kind: `resize` stretches the whole image. `crop-or-pad` crops or pads evenly on both sides
+        without scaling, like TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the aspect
+        ratio and crops the excess. `contain` keeps the aspect ratio and pads, like TensorFlow's
+        resize_with_pad. `random-crop` crops a random part and stretches it. `pad` has no size: the
+        frame is as large as the largest image of a batch.
+    size: height and width of the frame; None for `pad`.
+    shorter_side: for `center-crop` and `pad`, the length to scale the shorter side to first.
+    longer_side: for `pad`, the length to scale the longer side to. If both sides are given, the
+        smaller result is used.
+    crop_area: for `random-crop`, the minimum and maximum share of the image's area.
+    crop_ratio: for `random-crop`, the minimum and maximum ratio of width to height.
+    flip: the direction to flip in, with a probability of 0.5.
     """
 
     kind: FitKind
@@ -85,15 +83,14 @@ class Fit:
 
     def place(self, height: int, width: int, numbers: Sequence[float] = ()) -> Placement:
         """Place an image of this size. For `pad`, the frame has the size of the scaled image."""
-        placement = getattr(self, _PLACES[self.kind])(height, width, numbers)
+        place = getattr(self, f"_{self.kind.replace('-', '_')}")  # the method of the kind
+        placement = place(height, width, numbers)
         if self.flip is not None:
             mirrors = self.flip != "vertical" and numbers[-1] < 0.5
             overturns = self.flip != "horizontal" and numbers[-2] < 0.5
             if mirrors or overturns:
                 placement = placement._replace(is_mirrored=mirrors, is_upside_down=overturns)
         return placement  # type: ignore[no-any-return]
-
-    # -- the kinds ---------------------------------------------------------------------------------
 
     def _resize(self, height: int, width: int, _: object) -> Placement:
         rows, columns = self._frame
@@ -144,8 +141,8 @@ class Fit:
         smallest, largest = self.crop_area
         low, high = math.log(narrowest), math.log(widest)
         for attempt in range(_CROP_TRIES):
-            area = height * width * _between(smallest, largest, numbers[2 * attempt])
-            ratio = math.exp(_between(low, high, numbers[2 * attempt + 1]))
+            area = height * width * (smallest + (largest - smallest) * numbers[2 * attempt])
+            ratio = math.exp(low + (high - low) * numbers[2 * attempt + 1])
             rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
             if 0 < rows <= height and 0 < columns <= width:
                 top = int(numbers[2 * _CROP_TRIES] * (height - rows + 1))
@@ -186,16 +183,6 @@ def in_frame(placement: Placement, frame_height: int, frame_width: int) -> Place
     )
 
 
-_PLACES = {
-    "resize": "_resize",
-    "crop-or-pad": "_crop_or_pad",
-    "center-crop": "_center_crop",
-    "contain": "_contain",
-    "random-crop": "_random_crop",
-    "pad": "_pad",
-}
-
-
 def _crop_or_pad(side: int, frame_side: int) -> tuple[int, int, int]:
     """The start of the part in the image, its start in the frame, and its length."""
     if side > frame_side:
@@ -209,7 +196,3 @@ def _covered(side: int, scale: float, frame_side: int) -> tuple[int, int]:
     if scaled <= frame_side:
         return side, scaled
     return max(1, round(side * frame_side / scaled)), frame_side
-
-
-def _between(low: float, high: float, number: float) -> float:
-    return low + (high - low) * number

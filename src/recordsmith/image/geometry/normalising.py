@@ -22,11 +22,7 @@ class Normaliser:
     """
 
     def __init__(
-        self,
-        dtype: npt.DTypeLike,
-        layout: Layout,
-        mean: Sequence[float],
-        std: Sequence[float],
+        self, dtype: npt.DTypeLike, layout: Layout, mean: Sequence[float], std: Sequence[float]
     ) -> None:
         """`mean`, `std`: per channel, in units of [0, 1]; used for float32 only."""
         self._is_float = np.dtype(dtype) == np.float32

@@ -46,7 +46,6 @@ def apply_orientation(pixels: npt.NDArray[Number], orientation: int) -> npt.NDAr
 
 
 def swaps_sides(orientation: int) -> bool:
-    """Whether this orientation swaps height and width."""
     return _TURNS[orientation][0]
 
 

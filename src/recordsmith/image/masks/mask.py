@@ -52,13 +52,12 @@ _PILLOW_KINDS: dict[str, MaskKind] = {
 class MaskInfo(NamedTuple):
     """The header of a mask.
 
-    Attributes:
-        format: as `probe_image` names it.
-        height, width: in pixels, as stored.
-        kind: `grey` and `palette` store class numbers; `colour` and `float` do not.
-        bits: per value: 1, 2, 4, 8, 16 or 32.
-        has_alpha: whether the mask also has an alpha channel.
-        is_lossy: whether compression may have changed the values, as in JPEG.
+    format: as `probe_image` names it.
+    height, width: in pixels, as stored.
+    kind: `grey` and `palette` store class numbers; `colour` and `float` do not.
+    bits: per value: 1, 2, 4, 8, 16 or 32.
+    has_alpha: whether the mask also has an alpha channel.
+    is_lossy: whether compression may have changed the values, as in JPEG.
     """
 
     format: str
@@ -71,7 +70,6 @@ class MaskInfo(NamedTuple):
 
 
 def probe_mask(data: bytes) -> MaskInfo:
-    """Read the header of an encoded mask."""
     info = probe_image(data)[:3]
     if info[0] == "jpeg":
         return MaskInfo(*info, "colour", is_lossy=True)
@@ -108,10 +106,7 @@ _COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
 
 
 def decode_mask(
-    data: BytesLike,
-    row_count: int | None = None,
-    *,
-    max_pixels: int | None = HIGHEST_MAX_PIXELS,
+    data: BytesLike, row_count: int | None = None, *, max_pixels: int | None = HIGHEST_MAX_PIXELS
 ) -> MaskValues:
     """Decode a mask to the class numbers that it stores.
 
@@ -181,11 +176,10 @@ def _grey_scale(encoded: bytes) -> int:
 class StoredMask(NamedTuple):
     """A mask as it is stored.
 
-    Attributes:
-        data: the file, or raw values.
-        format: png, or raw: rows of values; None if the bytes were kept.
-        dtype: uint8 or uint16.
-        is_changed: whether the bytes differ from the original.
+    data: the file, or raw values.
+    format: png, or raw: rows of values; None if the bytes were kept.
+    dtype: uint8 or uint16.
+    is_changed: whether the bytes differ from the original.
     """
 
     data: bytes
@@ -195,12 +189,7 @@ class StoredMask(NamedTuple):
 
 
 def store_mask(
-    data: bytes,
-    *,
-    height: int,
-    width: int,
-    orientation_applied: int = 1,
-    raw: bool = False,
+    data: bytes, *, height: int, width: int, orientation_applied: int = 1, raw: bool = False
 ) -> StoredMask:
     """Rotate and resize a mask like its image.
 
@@ -224,7 +213,6 @@ def store_mask(
 
 
 def _encode_like(data: bytes, values: MaskValues) -> bytes:
-    """Encode values as PNG with the palette and bit depth of another mask."""
     header = read_png_header(data)
     if header is not None:
         kept = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]

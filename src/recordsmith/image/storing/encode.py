@@ -32,7 +32,6 @@ def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -
 
 
 def check_bits_for_jpeg(pixels: ExactPixels) -> None:
-    """Raise SourceError for 16-bit pixels."""
     if pixels.dtype != np.uint8:
         raise SourceError(
             "the image has 16 bits per channel, and a JPEG holds 8",

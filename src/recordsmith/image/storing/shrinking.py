@@ -94,7 +94,6 @@ def _check_is_plain(data: bytes) -> None:
 
 
 def _with_metadata(data: bytes, coded: bytes) -> bytes:
-    """The pixels of one JPEG with the metadata of another."""
     metadata = (data[part.start : part.stop] for part in segments(data) if is_metadata(part.marker))
     return b"".join((data[:2], *metadata, _pixels_of(coded)))
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.image.decoding.decoders import Decoded, ExactPixels
+from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.decoding.memory import (
     check_size,
     convert_rows,
@@ -44,11 +44,7 @@ from recordsmith.image.storing.encode import (
     encode_png,
     flatten_alpha,
 )
-from recordsmith.image.storing.lossless import (
-    MIN_SIDE,
-    NotLosslessError,
-    add_tiles,
-)
+from recordsmith.image.storing.lossless import MIN_SIDE, NotLosslessError, add_tiles
 from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
 from recordsmith.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.support.errors import CorruptDataError, SourceError, option
@@ -82,14 +78,13 @@ NOT_REWRITTEN = "image files were kept, because they cannot be rewritten lossles
 class StoredImage(NamedTuple):
     """An image as it is stored.
 
-    Attributes:
-        data: the file, or raw pixels.
-        format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
-        height, width: of the pixels in `data`.
-        depth: channels of raw pixels; otherwise None.
-        dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
-        orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
-        changes: a sentence for each change; empty if the bytes were kept.
+    data: the file, or raw pixels.
+    format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
+    height, width: of the pixels in `data`.
+    depth: channels of raw pixels; otherwise None.
+    dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
+    orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
+    changes: a sentence for each change; empty if the bytes were kept.
     """
 
     data: bytes
@@ -137,28 +132,24 @@ def _target_size(height: int, width: int, options: ImageOptions) -> tuple[int, i
     side = options.shorter_side or options.longer_side
     if side is None:
         return height, width
-    given = min(height, width) if options.shorter_side else max(height, width)
-    if given <= side:
+    length = min(height, width) if options.shorter_side else max(height, width)
+    if length <= side:
         return height, width
-    return max(1, _rounded(height * side, given)), max(1, _rounded(width * side, given))
+    return max(1, _rounded(height * side, length)), max(1, _rounded(width * side, length))
 
 
 def _rounded(number: int, divisor: int) -> int:
     return (2 * number + divisor) // (2 * divisor)
 
 
-def _target_format(format_: str, options: ImageOptions) -> str:
-    if options.store != "original":
-        return options.store
-    return "jpeg" if format_ == "jpeg" else "png"
-
-
 def _reencode(
     data: bytes, header: ImageHeader, size: tuple[int, int], options: ImageOptions
 ) -> StoredImage:
-    """Decode, rotate, resize and encode an image."""
-    decoded, format_ = decode_exact(data, header), _target_format(header.format, options)
-    changes = _decoding_changes(decoded)
+    decoded, format_ = decode_exact(data, header), str(options.store)
+    if format_ == "original":
+        format_ = "jpeg" if header.format == "jpeg" else "png"
+    reports = ((FIRST_FRAME, decoded.is_animated), (FROM_CMYK, decoded.was_cmyk))
+    changes = [change for change, applies in reports if applies]
     pixels = decoded.pixels
     orientation = exif_orientation(data)
     applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
@@ -175,7 +166,8 @@ def _reencode(
         changes.append(RESIZED)
     changes.append(ENCODED[format_])
     profile = colour_profile(data)
-    if profile is not None and (format_ == "raw" or not profile_fits(profile, pixels.shape[2])):
+    fits = format_ != "raw" and (profile or b"")[16:20] == _SPACE_OF_CHANNELS[pixels.shape[2]]
+    if profile is not None and not fits:
         profile = None
         changes.append(NO_PROFILE)
     depth, dtype = pixels.shape[2], str(pixels.dtype)
@@ -190,15 +182,6 @@ def _reencode(
     if kept != 1 or profile:
         encoded = add_metadata(encoded, orientation=kept, profile=profile)
     return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
-
-
-def _decoding_changes(decoded: Decoded) -> list[str]:
-    changes = []
-    if decoded.is_animated:
-        changes.append(FIRST_FRAME)
-    if decoded.was_cmyk:
-        changes.append(FROM_CMYK)
-    return changes
 
 
 def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPixels, str]:
@@ -307,11 +290,6 @@ def colour_profile(data: bytes) -> bytes | None:
     except CorruptDataError:
         return None
     return profile if isinstance(profile, bytes) and len(profile) <= _PROFILE_LIMIT else None
-
-
-def profile_fits(profile: bytes, channel_count: int) -> bool:
-    """Whether a profile is valid for this number of channels."""
-    return profile[16:20] == _SPACE_OF_CHANNELS[channel_count]
 
 
 def add_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) -> bytes:

@@ -60,7 +60,7 @@ class NamedArray:
 
 
 @dataclass
-class ArrayPart:
+class SplitArrays:
     """The arrays of a split, with a row for each sample; `split` is None if there are no splits."""
 
     split: str | None
@@ -79,7 +79,7 @@ class ArrayLayout:
 
     root: Location
     files: dict[str, ArrayFile]
-    parts: list[ArrayPart]
+    parts: list[SplitArrays]
     notices: list[str]
     only_split: str | None = None
     others: list[str] = field(default_factory=list)
@@ -120,7 +120,7 @@ def find_arrays(path: Location) -> ArrayLayout:
     for split, group in _groups(arrays):
         images, labels = (_only(group, role, path) for role in ("images", "labels"))
         assert images is not None  # as each group has some
-        layout.parts.append(ArrayPart(split, images, labels))
+        layout.parts.append(SplitArrays(split, images, labels))
         _add_extras(layout, layout.parts[-1], group)
     splits = {part.split for part in layout.parts}
     if None in splits and len(splits) > 1:
@@ -147,7 +147,6 @@ def has_role(path: str) -> bool:
 
 
 def _named(file: str, member: str) -> NamedArray:
-    """Read the name of an array."""
     folder, _, last = file.rpartition("/")
     stem = re.sub(r"\.(npy|npz)$", "", last.lower().removesuffix(".gz"))
     text = member or stem
@@ -179,7 +178,6 @@ def _dataset(array: NamedArray) -> tuple[str, ...]:
 
 
 def _check_images(arrays: Sequence[NamedArray], names: Sequence[str], path: Location) -> None:
-    """Check that there are images, of one dataset."""
     datasets = dict.fromkeys(_dataset(array) for array in arrays if array.role == "images")
     if not datasets:
         places = join_names(array.place for array in arrays)
@@ -229,7 +227,7 @@ def _only(arrays: Sequence[NamedArray], role: str, path: Location) -> NamedArray
     return candidates[0] if candidates else None
 
 
-def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray]) -> None:
+def _add_extras(layout: ArrayLayout, part: SplitArrays, group: Sequence[NamedArray]) -> None:
     """Add the other arrays of numbers with as many rows as the images."""
     row_count = layout.array(part.images).shape[0]
     if part.labels is not None and (label_count := layout.array(part.labels).shape[0]) != row_count:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from recordsmith.dataset import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.format.example import encode_example
 from recordsmith.image import encode_png
-from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays
+from recordsmith.sources.archives.array_layout import ArrayLayout, SplitArrays, find_arrays
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features
 from recordsmith.sources.files.account import Role
-from recordsmith.sources.files.file_tree import TreeSource
+from recordsmith.sources.files.file_tree import PathSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
@@ -25,14 +25,14 @@ from recordsmith.sources.problems import count_notice
 from recordsmith.sources.samples import Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.source import Listing
 from recordsmith.sources.tables.encoded_rows import referenced_row
-from recordsmith.stores import Location, PlaceLike, as_place
+from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import SourceError
 
 _CHANNELS = (1, 3, 4)
 _PROBED_ROWS = 16
 
 
-class Arrays(TreeSource):
+class Arrays(PathSource):
     """The rows of arrays: images with labels.
 
     Reads idx files (MNIST, Fashion-MNIST, EMNIST), and `.npy` and `.npz` files of NumPy. Names of
@@ -54,15 +54,7 @@ class Arrays(TreeSource):
         Args:
             path: a folder, or a `.npz` file.
         """
-        self.path = as_place(path)
-
-    def __repr__(self) -> str:
-        return f"Arrays({str(self.path)!r})"
-
-    @property
-    def root(self) -> Location | None:
-        """The folder that is read; None for a file."""
-        return self.path if self.path.is_folder() else None
+        super().__init__(path)
 
     def list_samples(self) -> Listing:
         """Find the arrays and read their headers and labels.
@@ -127,7 +119,6 @@ class ArrayReader(FilesReader[ArrayFile]):
     class_names: tuple[str | None, ...] | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one row of all arrays of a split."""
         file, reference = self.opened(sample)
         row, name = referenced_row(sample), str(reference.get("array"))
         arrays = self._arrays.get((reference["file"], name), ())
@@ -187,7 +178,7 @@ def _labels(layout: ArrayLayout) -> npt.NDArray[np.int32] | None:
     return np.concatenate(labels).astype(np.int32)
 
 
-def _features(part: ArrayPart, *, are_labels: bool) -> tuple[tuple[str, str, str], ...]:
+def _features(part: SplitArrays, *, are_labels: bool) -> tuple[tuple[str, str, str], ...]:
     labels = [] if are_labels or part.labels is None else [part.labels]
     return tuple(
         (array.feature, array.file, array.member) for array in (part.images, *labels, *part.extras)

@@ -83,7 +83,6 @@ def _paths(tree: FileTree, depth: int) -> Iterator[str]:
 
 
 def _archives(tree: FileTree) -> LayoutCandidate | None:
-    """Tar files with samples of the WebDataset format."""
     for path in tree.files(*ARCHIVE_SUFFIXES, depth=1):
         if "/" in path and any(tree.files(*ARCHIVE_SUFFIXES, depth=0)):
             break

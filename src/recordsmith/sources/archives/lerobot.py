@@ -22,7 +22,7 @@ from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.known_names import LEROBOT_INFO_NAME
-from recordsmith.sources.files.paths import check_folder, common_version, last_name, object_version
+from recordsmith.sources.files.paths import check_folder, common_version, object_version
 from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.samples import Note, Sample, ignore_note
@@ -93,9 +93,6 @@ class LeRobot(TreeSource):
             )
         self._quality = frame_quality
 
-    def __repr__(self) -> str:
-        return f"LeRobot({str(self.root)!r})"
-
     def list_samples(self) -> Listing:
         """Find all episodes.
 
@@ -117,10 +114,7 @@ class LeRobot(TreeSource):
 
     def describe(self) -> Mapping[str, Any]:
         quality = {} if self._quality == _QUALITY else {"frame_quality": self._quality}
-        return {"kind": "LeRobot", "folder": last_name(self.root), **quality}
-
-
-# -- documents -------------------------------------------------------------------------------------
+        return {**super().describe(), **quality}
 
 
 class _Feature(msgspec.Struct, frozen=True):
@@ -131,7 +125,6 @@ class _Feature(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many values a step has."""
         return math.prod(self.shape)
 
 
@@ -184,7 +177,6 @@ def _read_info(root: Location) -> _Info:
 
 
 def _key(name: str) -> str:
-    """The key of a feature in records."""
     prefix = "steps/lerobot" if name in _COMPUTED else "steps"
     return f"{prefix}/{name.replace('.', '/')}"
 
@@ -213,9 +205,6 @@ def _broken(location: Location, problem: str, found: str = "", expected: str = "
         remedy="Fetch the dataset again.",
         path=location,
     )
-
-
-# -- listing ---------------------------------------------------------------------------------------
 
 
 class _Episodes:
@@ -417,9 +406,6 @@ def _reading(location: Location, what: str = "it") -> Iterator[None]:
         raise _broken(location, f"{what} cannot be read: {arrow_reason(error)}") from None
 
 
-# -- reading ---------------------------------------------------------------------------------------
-
-
 class _DataFile(NamedTuple):
     """An open Parquet file, and the first row of each of its row groups, with the end of all."""
 
@@ -499,7 +485,6 @@ class LeRobotReader(FilesReader[_DataFile]):
     def _rows(
         self, data: _DataFile, reference: Mapping[str, Any], where: str, memory: MemoryLimit
     ) -> Any:
-        """Read the rows of an episode as a pyarrow.Table."""
         first, count, starts = reference["row"], reference["steps"], data.starts
         if first + count > starts[-1]:
             found, expected = f"{starts[-1]:,} rows", f"at least {first + count:,}"
@@ -526,8 +511,8 @@ class LeRobotReader(FilesReader[_DataFile]):
                 batches = known[key].to_batches()
                 memory.take(sum(map(decoded_bytes, chain(*(b.columns for b in batches)))), where)
             else:
-                wanted = {n for n, f in self._info.features.items() if f.dtype != "video"}
-                columns = [n for n in data.file.schema_arrow.names if n in {*wanted, *POSITIONS}]
+                features = {n for n, f in self._info.features.items() if f.dtype != "video"}
+                columns = [n for n in data.file.schema_arrow.names if n in {*features, *POSITIONS}]
                 known[key] = _read_groups(data.file, [group], columns, memory, where)
             known.move_to_end(key)
             if len(known) > _GROUPS_KEPT:

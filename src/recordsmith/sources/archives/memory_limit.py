@@ -19,7 +19,6 @@ class MemoryLimit:
         self._file_bytes = self._taken_bytes = 0
 
     def add_file(self, size_bytes: int) -> None:
-        """Raise the limit for a file."""
         self._file_bytes += size_bytes
 
     def take(self, size_bytes: int, content: str, feature: str | None = None) -> None:

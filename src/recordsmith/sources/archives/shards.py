@@ -138,7 +138,6 @@ class ShardReader(FilesReader[Shard]):
     )
 
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one record."""
         shard, reference = self.opened(sample)
         self._open_shards.use(shard)
         return bytes(shard.read(reference["row"]))

@@ -198,7 +198,6 @@ def _read_idx_header(head: bytes) -> ArrayHeader:
 
 
 def read_npy_header(head: bytes) -> ArrayHeader:
-    """Read the header of an array from the first bytes of its file."""
     stream = io.BytesIO(head)
     try:
         is_old = npy_format.read_magic(stream) == (1, 0)

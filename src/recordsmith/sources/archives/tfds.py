@@ -32,7 +32,7 @@ from recordsmith.format.wire.framing import describe_defect
 from recordsmith.sources.archives.shards import check_uncompressed
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
-from recordsmith.sources.files.paths import check_folder, files_version, last_name, referenced
+from recordsmith.sources.files.paths import check_folder, common_version, object_version, referenced
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
@@ -71,9 +71,6 @@ class Tfds(TreeSource):
         """
         self.root = as_folder(root)
 
-    def __repr__(self) -> str:
-        return f"Tfds({str(self.root)!r})"
-
     def list_samples(self) -> Listing:
         """Find all records.
 
@@ -95,7 +92,7 @@ class Tfds(TreeSource):
             raise SourceError("the dataset has no records", path=folder)
         files = [shard.location for shard in shards.values()]
         documents = (folder / TFDS_INFO_NAME, folder / TFDS_FEATURES_NAME)
-        version = files_version((*files, *documents))
+        version = common_version(map(object_version, (*files, *documents)))
         notices: list[str] = []
         if folder != self.root and (others := other_versions(folder)):
             notices.append(f"version {folder.name} was read, not {join_names(others)}")
@@ -113,9 +110,6 @@ class Tfds(TreeSource):
             only_split(names_of_splits, None),
         )
         return listing.with_account(self._files_account(Role.RECORDS, files, _DOCUMENTS))
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"kind": "Tfds", "folder": last_name(self.root)}
 
 
 def _check_supported(folder: Location, info: TfdsInfo, leaves: Sequence[Leaf]) -> None:
@@ -177,7 +171,6 @@ def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
 
 
 def _records(shards: Mapping[str, Shard], version: int) -> SampleTable:
-    """Each record is a sample."""
     sizes = [np.diff(shard.index.offsets) - FRAME_BYTES for shard in shards.values()]
     names = RowNames(dict(zip(shards, map(len, sizes), strict=True)))
     splits = [shard.split if len(shard.index.offsets) > 1 else None for shard in shards.values()]
@@ -196,9 +189,6 @@ def _records(shards: Mapping[str, Shard], version: int) -> SampleTable:
         version=version,
         references=reference,
     )
-
-
-# -- reading -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.stored_array import npy_features
 from recordsmith.sources.files.account import Role
-from recordsmith.sources.files.file_tree import TreeSource
+from recordsmith.sources.files.file_tree import PathSource
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
@@ -44,7 +44,7 @@ from recordsmith.sources.tables.json_rows import (
     restore_base64,
 )
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
-from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, ScratchFile, as_place
+from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, ScratchFile
 from recordsmith.support.errors import (
     DataError,
     OptionError,
@@ -76,7 +76,7 @@ _BUFFER_BYTES = 1 << 16
 _EXPECTED_FORMATS = ("a tar archive", "a gzip of something else")
 
 
-class WebDataset(TreeSource):
+class WebDataset(PathSource):
     """The samples of tar archives in WebDataset format.
 
     The extension of a member, in lower case, decides which features it becomes:
@@ -107,15 +107,7 @@ class WebDataset(TreeSource):
             path: an archive (`.tar`, `.tar.gz`), a folder of archives, a glob pattern, or a
                 pattern with numbers in braces such as `train-{0000..0003}.tar`.
         """
-        self.path = as_place(path)
-
-    def __repr__(self) -> str:
-        return f"WebDataset({str(self.path)!r})"
-
-    @property
-    def root(self) -> Location | None:
-        """The folder that is read, if it is one."""
-        return self.path if self.path.is_folder() else None
+        super().__init__(path)
 
     def list_samples(self) -> Listing:
         """Find all samples: reads the headers of archives, and JSON members.
@@ -360,7 +352,6 @@ class TarFile:
         self._check_end(end)
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes of a member."""
         data = self._file.read_at(offset, offset + size)
         if len(data) < size:
             raise SourceError(
@@ -399,7 +390,6 @@ class TarReader(FilesReader[TarFile]):
     arrays: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read the members of one sample."""
         archive, reference = self.opened(sample)
         features: dict[str, Any] = {}
         problems = Problems()
@@ -457,7 +447,6 @@ class TarReader(FilesReader[TarFile]):
     def _json_features(
         self, row: Mapping[str, Any], loss: PrecisionLoss, place: str
     ) -> dict[str, Any]:
-        """The features of the object of a JSON member."""
         kinds, text_keys = self._json_as
         features: dict[str, Any] = {}
         problems = Problems()
@@ -585,7 +574,6 @@ def _pop_empty_kinds(row: dict[str, Any]) -> dict[str, Kind]:
 
 
 def _archive_split(archive: str) -> str | None:
-    """The split in the path of an archive, if any."""
     folder, _, name = archive.rpartition("/")
     stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])
     return next(filter(is_split_name, (folder, stem)), None)

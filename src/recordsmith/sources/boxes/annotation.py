@@ -242,7 +242,6 @@ encode_objects = msgspec.json.encode
 
 
 def decode_objects(values: Iterable[Any]) -> list[AnnotatedObject]:
-    """The objects from JSON values."""
     objects = []
     for where, name, corners, *more in values:
         left, top, right, bottom = map(to_float, corners)
@@ -321,7 +320,6 @@ def text_as_utf8(data: bytes, name: str, *, is_xml: bool = False) -> bytes:
 def encoding_error(
     name: str, problem: str = "not valid UTF-8", line: int | None = None
 ) -> SourceError:
-    """The error for a file in another encoding."""
     remedy = (
         "Save such files as UTF-8, and name that encoding in XML; in a shell, iconv -f gb18030 "
         "-t utf-8 converts Chinese text, and iconv -f cp1252 -t utf-8 that of Western Europe."

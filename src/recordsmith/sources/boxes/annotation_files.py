@@ -136,7 +136,6 @@ class SharedAnnotationSource(AnnotatedSource):
         return {}
 
     def _find(self, index: FileIndex) -> Sequence[str]:
-        """The annotation files of the format."""
         paths = [path for path in index.paths if self._matches(index, path)]
         if not paths:
             raise no_files(index.root, self.box_format.expected, index)
@@ -198,7 +197,6 @@ class SharedAnnotationSource(AnnotatedSource):
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:
-    """The folder of images, relative to the root."""
     for folder in (as_folder(images), inside(root, str(images))):
         if folder is not None and folder.is_folder():
             path = _path_inside(root, folder)
@@ -330,7 +328,6 @@ class PerImageAnnotationSource(AnnotatedSource):
 
 
 def _failed(document: str, version: int, error: RecordsmithError) -> Entry:
-    """The entry of an annotation file that cannot be read."""
     fault = Fault(str(error))
     if isinstance(error, SourceError):
         fault = Fault(error.problem, error.path, error.line, error.remedy)

@@ -5,6 +5,7 @@ Each is told from ordinary files by keys that only it has, or by rows of a fixed
 
 from __future__ import annotations
 
+import codecs
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,6 @@ _Matches: TypeAlias = Callable[[str, bytes], bool]
 _MAX_ROWS = 20
 """How many rows of a text file are compared."""
 
-_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATUM = (
     "Convert it: pip install datumaro, then datum convert -if {} -i FOLDER -f coco -o NEW_FOLDER "
@@ -58,7 +58,7 @@ def _json(starts: str, *choices: str) -> _Matches:
     """Whether JSON begins with one of some characters, and has all keys of one of the choices."""
 
     def matches(_: str, head: bytes) -> bool:
-        text = head.removeprefix(_MARK).lstrip()
+        text = head.removeprefix(codecs.BOM_UTF8).lstrip()
         is_alike = text.startswith(tuple(start.encode() for start in starts))
         return is_alike and any(
             all(f'"{key}"'.encode() in text for key in keys.split()) for keys in choices
@@ -75,7 +75,7 @@ def _named(pattern: str) -> _Matches:
 
 def _rows(head: bytes, separator: bytes | None = None) -> list[list[bytes]]:
     """The cells of the first whole rows that are not blank."""
-    lines = head.removeprefix(_MARK).splitlines()
+    lines = head.removeprefix(codecs.BOM_UTF8).splitlines()
     lines = lines if len(lines) == 1 or head.endswith((b"\n", b"\r")) else lines[:-1]
     rows = (line.split(separator, 40) for line in lines[:_MAX_ROWS] if line.strip())
     return [[cell.strip() for cell in row] for row in rows]

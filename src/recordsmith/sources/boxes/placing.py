@@ -73,7 +73,7 @@ _WRONG_SIZE = Flaw(
 )
 
 
-class PlacedBox(NamedTuple):
+class LabelledBox(NamedTuple):
     """An object with a valid box. `box` is relative to the stored image."""
 
     source: AnnotatedObject
@@ -174,9 +174,9 @@ class BoxPlacer:
 
     def place(
         self, objects: Iterable[AnnotatedObject], frame: Frame, classes: Classes, file: str
-    ) -> list[PlacedBox]:
+    ) -> list[LabelledBox]:
         """The valid and fixed boxes; others are noted or become problems with their file."""
-        placed = []
+        boxes = []
         for item in objects:
             name = item.name if item.name and is_class_name(item.name) else None
             if item.fault or name is None:
@@ -199,8 +199,8 @@ class BoxPlacer:
             if label is not None and box is not None:
                 if frame.orientation != UPRIGHT:
                     box = orient_box(box, inverse_orientation(frame.orientation))
-                placed.append(PlacedBox(item, label, box))
-        return placed
+                boxes.append(LabelledBox(item, label, box))
+        return boxes
 
     def reject(
         self,
@@ -252,14 +252,13 @@ class BoxPlacer:
         return None
 
 
-def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
-    """The features of the boxes, one list per key."""
+def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
     sides = (keys.YMIN, keys.XMIN, keys.YMAX, keys.XMAX)
     return {
-        **{key: [item.box[side] for item in placed] for side, key in enumerate(sides)},
-        keys.OBJECT_LABEL: [item.label for item in placed],
+        **{key: [item.box[side] for item in boxes] for side, key in enumerate(sides)},
+        keys.OBJECT_LABEL: [item.label for item in boxes],
         keys.OBJECT_TEXT: [
-            str(item.source.name).encode("utf-8", "surrogateescape") for item in placed
+            str(item.source.name).encode("utf-8", "surrogateescape") for item in boxes
         ],
     }
 
@@ -292,7 +291,6 @@ def _shares(corners: Corners, frame: Frame) -> FlawBox | None:
 
 
 def _faults(corners: Corners, frame: Frame) -> list[Flaw]:
-    """The faults of a box, one clause each."""
     odd = [side for side, value in zip(_SIDES, corners, strict=True) if not math.isfinite(value)]
     if odd:
         return [Flaw(f"{', '.join(odd)}: not a number", Check.INVALID_BOX)]

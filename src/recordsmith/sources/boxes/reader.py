@@ -32,7 +32,7 @@ from recordsmith.sources.boxes.placing import (
     BoxPolicy,
     Drawn,
     Frame,
-    PlacedBox,
+    LabelledBox,
     box_features,
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
@@ -86,7 +86,6 @@ class AnnotatedReader(StoredReader):
     drawn: Drawn | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image and its annotations."""
         reference = reference_of(sample)
         for what, where in reference.get("notes", ()):
             note(what, where)
@@ -99,7 +98,7 @@ class AnnotatedReader(StoredReader):
             return features | class_features(sample.label, self._classes.names())
         placer = BoxPlacer(features, self.boxes, note, self.drawn)
         place = reference.get("annotation", sample.name)
-        placed: list[PlacedBox] = []
+        boxes: list[LabelledBox] = []
         masks: dict[str, Any] = {}
         frame = Frame(features[keys.WIDTH], features[keys.HEIGHT])
         if "annotation" in reference:
@@ -108,12 +107,12 @@ class AnnotatedReader(StoredReader):
                 is_loss = not annotated.objects  # what it notes is all that the annotation has
                 note(Flaw(what, Check.CHANGED).leaving_out("") if is_loss else what, where)
             frame = placer.make_frame(annotated.size, place, is_upright=self.is_upright)
-            placed = placer.place(annotated.objects, frame, self._classes, place)
+            boxes = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
-            placed, masks = self._add_masks(placed, frame, features, placer, place)
+            boxes, masks = self._add_masks(boxes, frame, features, placer, place)
         has_own_file = stem_of(place) == stem_of(sample.name)
         placer.finish(place, None if has_own_file else sample.name)
-        return {**features, **box_features(placed), **self._extra(placed, features), **masks}
+        return {**features, **box_features(boxes), **self._extra(boxes, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
         if self.is_labelled:
@@ -145,16 +144,16 @@ class AnnotatedReader(StoredReader):
         (image,) = FORMATS[self.format].box_format.images(file)
         return image
 
-    def _extra(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
+    def _extra(self, boxes: list[LabelledBox], image: Mapping[str, Any]) -> dict[str, Any]:
         """The features of objects that only this format has."""
         features: dict[str, Any] = {}
         pixel_count = image[keys.HEIGHT] * image[keys.WIDTH]
         for number, (key, kind) in enumerate(FORMATS[self.format].box_format.features.items()):
             if key not in self.features:
                 continue
-            values = [item.source.extra[number] for item in placed]
+            values = [item.source.extra[number] for item in boxes]
             if key == keys.OBJECT_AREA:  # that of the box, where the file has none
-                for row, item in enumerate(placed):
+                for row, item in enumerate(boxes):
                     if values[row] is None:
                         top, left, bottom, right = item.box
                         values[row] = (bottom - top) * (right - left) * pixel_count
@@ -163,12 +162,12 @@ class AnnotatedReader(StoredReader):
 
     def _add_masks(
         self,
-        placed: list[PlacedBox],
+        boxes: list[LabelledBox],
         frame: Frame,
         image: Mapping[str, Any],
         placer: BoxPlacer,
         place: str,
-    ) -> tuple[list[PlacedBox], dict[str, Any]]:
+    ) -> tuple[list[LabelledBox], dict[str, Any]]:
         """The kept objects, and the features of their masks on the stored image."""
         height, width = image[keys.HEIGHT], image[keys.WIDTH]
         canvas = (int(frame.height), int(frame.width))
@@ -179,11 +178,11 @@ class AnnotatedReader(StoredReader):
                 f"{place}: the size {width}x{height} is too large for masks; expected at most "
                 f"{MAX_MASK_PIXELS:,} pixels"
             )
-        kept: list[PlacedBox] = []
+        kept: list[LabelledBox] = []
         encoded: list[bytes] = []  # one mask at a time is held as pixels
         is_deep = max((label for _, label in self.labels), default=0) > 255
         whole = ClassMask(height, width, is_deep=is_deep)
-        for item in placed:
+        for item in boxes:
             try:
                 drawn = rasterize(_outline(item.source, frame, canvas), *canvas)
             except RegionError as error:
@@ -210,7 +209,6 @@ class AnnotatedReader(StoredReader):
 
 
 def _outline(item: AnnotatedObject, frame: Frame, canvas: tuple[int, int]) -> Any:
-    """The outline of an object as `rasterize` takes it."""
     if item.outline == "box":
         xmin, ymin, xmax, ymax = item.corners
         return [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]

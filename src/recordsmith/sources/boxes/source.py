@@ -1,5 +1,7 @@
 """What the sources of annotated images share: options and the listing.
 
+A listing parses each annotation file once and keeps the objects of each image as JSON, of which
+`reader` makes features; label files of YOLO are parsed when their image is read.
 A sample whose image is missing stays in the listing and fails when it is read, so that packing
 reports it like any other bad sample.
 """
@@ -23,7 +25,7 @@ from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, not_found
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.files.paths import common_version, last_name
+from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
@@ -107,13 +109,9 @@ class AnnotatedSource(TreeSource):
             expected = "'instance', 'class' or None" if len(known) > 1 else "None: no outlines"
             raise OptionError(option="object_masks", value=object_masks, expected=expected)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.root)!r})"
-
     def describe(self) -> Mapping[str, Any]:
         return {
-            "kind": type(self).__name__,
-            "folder": last_name(self.root),
+            **super().describe(),
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
             **({} if self._drawn is None else {"drawn": self._drawn}),
@@ -205,7 +203,6 @@ class AnnotatedSource(TreeSource):
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        """Yield the ways to read a folder in this format."""
         known = cls.box_format
         if paths := cls._matching(tree):
             files = sum(folder.suffixes[known.suffix] for folder in tree.folders.values())
@@ -225,7 +222,6 @@ class AnnotatedSource(TreeSource):
 
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
-        """The first annotation files of the format."""
         known = cls.box_format
         paths = islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
         return [path for path in paths if known.is_format_of(path, tree.head(path))]

@@ -101,7 +101,6 @@ def _read_yaml(location: Location, name: str, encoding: str | None) -> DataFile 
 
 
 def _keypoints(node: Any, name: str) -> Keypoints | None:
-    """The keypoints in `kpt_shape`."""
     values = [] if node is None else _texts(node, name)
     try:
         return parse_kpt_shape(",".join(values)) if values else None

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from recordsmith.dataset import is_label
 from recordsmith.sources.boxes.annotation import to_float
@@ -29,21 +29,12 @@ _MAX_ROWS = 100  # of each file of a sample
 _MAX_SHARE = 2  # larger coordinates are in pixels; keypoints have a visibility of at most 2
 
 
-class LabelRow(NamedTuple):
-    """A row of a file. values: the numbers after the class; NaN for what is not a number."""
-
-    path: str
-    line: int
-    values: list[float]
-
-
 def numbers_in(text: str) -> list[float]:
     """The numbers of a row, the class first; NaN for what is not a number."""
     return [to_float(word) for word in text.split()]
 
 
 def is_class_number(number: float) -> bool:
-    """Whether a number can stand for a class."""
     return number >= 0 and number.is_integer()
 
 
@@ -116,30 +107,32 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
         SourceError: most rows are in pixels, or have keypoints.
     """
     rows = [
-        LabelRow(path, line, numbers[1:])
+        (path, line, numbers[1:])
         for path, head in heads.items()
         for line, numbers in islice(rows_in(head), _MAX_ROWS)
         if is_row(numbers)
     ]
-    in_pixels = [row for row in rows if max(row.values) > _MAX_SHARE]
+    in_pixels = [(path, line) for path, line, values in rows if max(values) > _MAX_SHARE]
     if 2 * len(in_pixels) > len(rows):
+        path, line = in_pixels[0]
         raise SourceError(
             "coordinates are in pixels; expected shares of the image's sides, 0 to 1",
-            path=in_pixels[0].path,
-            line=in_pixels[0].line,
+            path=path,
+            line=line,
             remedy="Divide x and width by the width of the image, y and height by its height.",
         )
-    long = [row for row in rows if len(row.values) > 4]
+    long = [row for row in rows if len(row[2]) > 4]
     if given is not None or not long:
         return given
-    shape, count = Counter(keypoints_of(row.values) for row in long).most_common(1)[0]
+    shape, count = Counter(keypoints_of(values) for _, _, values in long).most_common(1)[0]
     if not shape or 4 * count < 3 * len(long):
         return ()
+    path, line, values = long[0]
     raise SourceError(
-        f"{len(long[0].values)} numbers after the class look like a box and keypoints (YOLO-pose), "
+        f"{len(values)} numbers after the class look like a box and keypoints (YOLO-pose), "
         "which are not read yet",
-        path=long[0].path,
-        line=long[0].line,
+        path=path,
+        line=line,
         remedy=f"To read them, {advice(shape)}.",
     )
 

@@ -23,7 +23,7 @@ from recordsmith.sources.classes import (
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
-from recordsmith.sources.files.paths import check_folder, join_path, last_name, path_inside
+from recordsmith.sources.files.paths import check_folder, join_path, path_inside
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.samples import Note, Sample, StoredReader, ignore_note
@@ -62,7 +62,7 @@ class _ImageSource(TreeSource):
 
     def describe(self) -> Mapping[str, Any]:
         images = {} if self._images is None else {"images": self._images or "."}
-        return {"kind": type(self).__name__, "folder": last_name(self.root), **images}
+        return {**super().describe(), **images}
 
 
 class ImageFiles(_ImageSource):

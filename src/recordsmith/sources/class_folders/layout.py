@@ -64,7 +64,7 @@ class ClassLayout:
 def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     """Find the class folders; `descend`: also in folders that contain nothing else with images."""
     base = _only_folder(tree) if descend else ""
-    split_of = _splits_in(tree, base)
+    split_of = splits_of_folders(tree, base)
     if not split_of:
         filled = _filled(tree, base)
         are_classes = all(tree.direct_count(join_path(base, name)) for name in filled)
@@ -78,12 +78,7 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     return ClassLayout(base, splits, flat)
 
 
-def splits_of_folders(tree: FileTree) -> dict[str, str]:
-    """The folders in the root that are splits, and the split of each."""
-    return _splits_in(tree, "")
-
-
-def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
+def splits_of_folders(tree: FileTree, base: str = "") -> dict[str, str]:
     """The folders in a folder that are splits, if what is next to them is no class.
 
     They contain all images but single ones; or the only class folders; or, if they are different
@@ -165,7 +160,6 @@ def _are_images_of(tree: FileTree, folder: str) -> bool:
 
 
 def _are_few_beside(tree: FileTree, base: str, folders: Iterable[str]) -> bool:
-    """Whether few images of a folder are outside of some folders in it."""
     if not tree.is_complete or not tree.image_counts[""]:
         return not tree.direct_count(base)
     total = tree.image_counts[base]
@@ -279,7 +273,6 @@ class _Images:
             yield self._files(Confidence.POSSIBLE)
 
     def _labelled(self, folders: Iterable[str]) -> list[str]:
-        """The folders with class folders in some folders."""
         tree = self._tree
         labelled = filter(partial(_has_class_folders, tree), folders)
         return [_inner_folder(tree, path) for path in labelled]

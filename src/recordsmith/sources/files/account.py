@@ -85,7 +85,7 @@ class Reason(str, Enum):
         return self.value
 
 
-_UNUSUAL: frozenset[Role | Reason] = frozenset(
+UNUSUAL: frozenset[Role | Reason] = frozenset(
     (
         *(Reason.OTHER_READING, Reason.NO_ANNOTATION, Reason.NO_IMAGE, Reason.LABELLED),
         *(Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES),
@@ -121,11 +121,6 @@ class AccountLine:
     def is_read(self) -> bool:
         return isinstance(self.kind, Role)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it stops no job that these files are left out."""
-        return self.kind not in _UNUSUAL
-
     def add(self, folder: str, number: int, names: Iterable[str]) -> None:
         """Add files of a folder, of which some names are known."""
         self.file_count += number
@@ -136,7 +131,6 @@ class AccountLine:
             self.names += [name for name, _ in zip(names, range(room), strict=False)]
 
     def merge(self, other: AccountLine) -> None:
-        """Add the files of another line."""
         self.file_count += other.file_count
         self.folders.update(other.folders)
         self.add("", 0, other.names)
@@ -223,12 +217,10 @@ class Account:
 
     @property
     def file_count(self) -> int:
-        """How many files the account has."""
         return self._of_folder.total()
 
     @property
     def left_out(self) -> list[AccountLine]:
-        """The lines of files that are left out."""
         return [line for line in self if not line.is_read]
 
     def counted(self, kind: Kind) -> int:
@@ -391,7 +383,6 @@ class Account:
             del self._lines[key]
 
     def notices(self) -> list[Flaw]:
-        """A notice for each line of files that are left out."""
         return [line.notice() for line in self.left_out]
 
     def to_json(self) -> dict[str, Any]:

@@ -47,7 +47,6 @@ class FileIndex:
     """
 
     def __init__(self, tree: FileTree) -> None:
-        self.tree = tree
         self.root = root = tree.root
         check_folder(root, "the folder of the dataset")
         self.tree, self.account = tree, tree.account()
@@ -69,7 +68,6 @@ class FileIndex:
         return (0, 0) if number is None else (self._sizes[number], self._versions[number])
 
     def version_of(self, path: str) -> int:
-        """The version number of a file."""
         return self.size_and_version(path)[1]
 
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
@@ -149,14 +147,9 @@ def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
     return groups
 
 
-def _common(parts: Sequence[str], others: Sequence[str]) -> int:
+def _common(parts: list[str], others: list[str]) -> int:
     """How many of the first parts are equal."""
-    number = 0
-    for part, other in zip(parts, others, strict=False):
-        if part != other:
-            break
-        number += 1
-    return number
+    return len(posixpath.commonprefix([parts, others]))
 
 
 def _last_two(path: str) -> str:
@@ -173,7 +166,6 @@ def not_found(found: Found | list[str], name: str, where: str = "", noun: str = 
 
 
 def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:
-    """The error for a folder without the files that a source needs."""
     if not index.paths:
         return SourceError(
             f"nothing to pack: the folder has no files; expected {expected}", path=root

@@ -15,14 +15,15 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recordsmith.dataset import INTERNAL_NAMES
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.files.known_names import HIDDEN_LETTERS, is_hidden
-from recordsmith.stores import FolderEntry, Location
+from recordsmith.sources.files.paths import join_path, last_name
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_place
 from recordsmith.support.errors import FileAccessError
 
 HEAD_BYTES = 1 << 16
@@ -87,21 +88,14 @@ class FolderScan:
 
     @cached_property
     def image_count(self) -> int:
-        """The number of files with a suffix of images."""
         return sum(count for suffix, count in self.suffixes.items() if suffix in IMAGE_SUFFIXES)
-
-    def __iter__(self) -> Iterator[str]:
-        """The known names of files, without hidden ones."""
-        return iter(self.names)
 
     @cached_property
     def names(self) -> list[str]:
-        """The known names of files."""
         return sorted(itertools.chain.from_iterable(self.by_suffix.values()))
 
     @cached_property
     def images(self) -> list[str]:
-        """The known names of images."""
         known = (names for suffix, names in self.by_suffix.items() if suffix in IMAGE_SUFFIXES)
         return sorted(itertools.chain.from_iterable(known))
 
@@ -144,10 +138,7 @@ class FileTree:
         self.is_complete = True  # whether `folders` has all folders, once it is known
 
     def place(self, path: str) -> Location:
-        """The location of a path below the root."""
         return self.root / path if path else self.root
-
-    # -- listings ----------------------------------------------------------------------------------
 
     def entries(self, folder: Location) -> Iterable[FolderEntry]:
         """What is directly in a folder; kept while there is room."""
@@ -255,7 +246,7 @@ class FileTree:
         """Complete an account: with what the caller leaves out, and what no one reported."""
         for folder, entries in self._requested.items():
             for entry in entries:
-                path = f"{folder}/{entry.name}" if folder else entry.name
+                path = join_path(folder, entry.name)
                 account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
         if self.is_detected or "folders" in vars(self):
             for path, scan in self.folders.items():
@@ -263,7 +254,7 @@ class FileTree:
                 account.leave_unreadable([head + name for name in scan.hidden], is_hidden=True)
                 account.leave_unreadable([head + name for name in scan.special], is_hidden=False)
             account.finish(
-                (path, scan.file_count + len(scan.hidden) + len(scan.special), scan)
+                (path, scan.file_count + len(scan.hidden) + len(scan.special), scan.names)
                 for path, scan in self.folders.items()
             )
         if self.inspector is not None:
@@ -282,11 +273,9 @@ class FileTree:
 
     def _path(self, folder: Location, name: str) -> str:
         """The path relative to the root of a path relative to a folder."""
-        above = folder.relative_to(self.root)
-        return f"{above}/{name}" if above else name
+        return join_path(folder.relative_to(self.root), name)
 
     def folder_names(self, folder: Location) -> list[str]:
-        """The names of the folders directly in a folder, without hidden ones."""
         return [
             entry.name
             for entry in self.entries(folder)
@@ -294,7 +283,6 @@ class FileTree:
         ]
 
     def has_direct_image(self, folder: Location) -> bool:
-        """Whether there is an image in a folder itself."""
         return any(
             is_image_file(folder, entry)
             for entry in self.entries(folder)
@@ -309,8 +297,6 @@ class FileTree:
                 key=lambda entry: f"{entry.name}/" if entry.kind == "folder" else entry.name,
             )
         )
-
-    # -- summary -----------------------------------------------------------------------------------
 
     @cached_property
     def folders(self) -> dict[str, FolderScan]:
@@ -360,11 +346,6 @@ class FileTree:
         return tree
 
     @cached_property
-    def tops(self) -> list[str]:
-        """The names of the folders in the root."""
-        return self.inside("")
-
-    @cached_property
     def _inside(self) -> Mapping[str, list[str]]:
         names: defaultdict[str, list[str]] = defaultdict(list)
         for path in self.folders:
@@ -374,7 +355,6 @@ class FileTree:
         return names
 
     def inside(self, folder: str) -> list[str]:
-        """The names of the folders in a folder."""
         return self._inside.get(folder, [])
 
     def filled(self, folder: str) -> list[str]:
@@ -388,7 +368,6 @@ class FileTree:
         return [name for name in self.inside(folder) if self.image_counts[head + name]]
 
     def scan(self, folder: str) -> FolderScan:
-        """The summary of a folder, also of one beyond those in `folders`."""
         known = self.folders.get(folder)
         if known is None:
             known = FolderScan(folder)
@@ -396,7 +375,6 @@ class FileTree:
         return known
 
     def direct_count(self, folder: str) -> int:
-        """The number of images in a folder itself."""
         return self.scan(folder).image_count
 
     def files(self, *suffixes: str, depth: int | None = None) -> Iterator[str]:
@@ -404,7 +382,7 @@ class FileTree:
         for folder in sorted(self.folders.values(), key=lambda scan: scan.path.count("/")):
             if depth is None or (folder.path.count("/") + bool(folder.path)) <= depth:
                 for name in folder.ending(suffixes):
-                    yield f"{folder.path}/{name}" if folder.path else name
+                    yield join_path(folder.path, name)
 
     def head(self, path: str) -> bytes:
         """The first 64 KiB of a file; empty if it cannot be read. Some are kept."""
@@ -437,9 +415,15 @@ class FileTree:
 
 
 class TreeSource:
-    """A source whose first listing uses what the detector has listed."""
+    """A source of a folder `root`, whose first listing uses what the detector has listed."""
 
     _tree: FileTree | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.root)!r})"  # type: ignore[attr-defined]
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": type(self).__name__, "folder": last_name(self.root)}  # type: ignore[attr-defined]
 
     def use_tree(self, tree: FileTree) -> None:
         """List the next samples from a tree that was just scanned."""
@@ -457,11 +441,8 @@ class TreeSource:
         tree = self._take_tree(self._tree.root)
         account = tree.account()
         read = {path for file in files if (path := file.relative_to(tree.root)) is not None}
-        paths = (
-            f"{folder}/{name}" if folder else name
-            for folder, scan in tree.folders.items()
-            for name in scan.names
-        )
+        scans = tree.folders.values()
+        paths = (join_path(scan.path, name) for scan in scans for name in scan.names)
         account.read(role, read)
         documents = {path for path in paths if path not in read and matches_any(path, described)}
         account.read(Role.DESCRIPTION, documents)
@@ -476,6 +457,21 @@ class TreeSource:
         self._tree.explained, self._tree.inspector = tree.explained, tree.inspector
         self._tree.is_detected = True
         return tree
+
+
+class PathSource(TreeSource):
+    """A source that reads a folder, or else a file or a pattern of files."""
+
+    def __init__(self, path: PlaceLike) -> None:
+        self.path = as_place(path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    @property
+    def root(self) -> Location | None:
+        """The folder that is read; None for a file."""
+        return self.path if self.path.is_folder() else None
 
 
 def matches_any(path: str, patterns: Sequence[str]) -> bool:

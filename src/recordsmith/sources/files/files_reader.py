@@ -1,4 +1,7 @@
-"""Readers of samples that share a few large files: tables, archives, shards, arrays."""
+"""Readers of samples that share a few large files: tables, archives, shards, arrays.
+
+A reference names a file, which the reader opens once, or has from the listing.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,6 @@ def read_image(location: Location, name: str) -> dict[str, Any]:
 
 
 def image_features(data: bytes, name: str) -> dict[str, Any]:
-    """The features of an image from its encoded bytes."""
     info = _probe(data)
     return {
         keys.IMAGE: data,

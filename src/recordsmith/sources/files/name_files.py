@@ -25,7 +25,6 @@ _READ_WHOLE_BYTES = 1 << 26
 
 
 def read_text(location: Location) -> str:
-    """Read the text of a small file."""
     return read_document(location).decode("utf-8-sig", "surrogateescape")
 
 

@@ -21,7 +21,6 @@ _MAX_PARTS = 64
 
 
 def check_folder(folder: Location, expected: str) -> None:
-    """Check that a location is a folder."""
     if not is_folder(folder):
         raise OptionError(f"{folder} is a file", value=str(folder), expected=expected)
 
@@ -103,11 +102,6 @@ def common_version(versions: Iterable[int]) -> int:
 def object_version(location: Location) -> int:
     """The version number of an object that must exist."""
     return location.store.version_number(location.info().version)
-
-
-def files_version(locations: Iterable[Location]) -> int:
-    """A number for objects that must exist."""
-    return common_version(map(object_version, locations))
 
 
 # -- paths in annotations --------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from recordsmith.support.errors import (
 _BLOCK_BYTES = 1 << 20
 _MAX_LINE_BYTES = 1 << 25
 _Block = TypeVar("_Block")
-_UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class TextFile:
@@ -48,7 +47,7 @@ class TextFile:
         else:
             pieces = inflated(path) if is_gzip(path) else _pieces(path)
             self._file = ScratchFile(pieces if is_utf8 else self._as_utf8(pieces))
-        self.start = len(_UTF8_MARK) if self._file.read_at(0, 3) == _UTF8_MARK else 0
+        self.start = 3 * (self._file.read_at(0, 3) == codecs.BOM_UTF8)
 
     def read(self, start: int, size: int) -> bytes:
         """The bytes from `start` on, fewer than `size` only at the end of the file."""
@@ -179,7 +178,6 @@ def is_gzip(location: Location) -> bool:
 
 
 def inflated(location: Location) -> Iterator[bytes]:
-    """Decompress a gzip file in pieces."""
     name = str(location)
     with location.open_read() as file, located(name), accessing(name):
         inflater = Inflater(cast(BinaryIO, file), "gzip")

@@ -18,7 +18,7 @@ from recordsmith.sources.files.paths import (
     check_folder,
     common_version,
     is_file,
-    last_name,
+    join_path,
     path_inside,
     relative_place,
 )
@@ -42,7 +42,6 @@ from recordsmith.sources.pairs.palettes import (
     check_palette,
     common_palette,
     has_palette,
-    restored,
     used_colours,
 )
 from recordsmith.sources.problems import count_notice, join_names, reference_of
@@ -83,7 +82,8 @@ class PairReader(StoredReader):
         features |= class_features(sample.label, self.class_names)
         colours = self.colours and {(r, g, b): number for r, g, b, number in self.colours}
         data = mask.read()
-        if self.palette and not has_palette(data, palette := restored(self.palette)):
+        palette = {index: (r, g, b) for index, r, g, b in self.palette}
+        if palette and not has_palette(data, palette):
             with located(mask):
                 check_palette(str(mask), used_colours(data), palette)
         return features | mask_features(str(mask), data, features, colours or None, note)
@@ -160,12 +160,15 @@ class ImagePairs(TreeSource):
             None if split_lists is None else relative_place(self.root, split_lists, as_folder)
         )
         self._pattern = compile_class_pattern(class_pattern)
-        self._names = {
+        given = {
             "image_names": image_names,
             "mask_names": mask_names,
-            "split_lists": None if self._lists is None else self._lists.name,
+            "split_lists": self._lists,
             "class_pattern": class_pattern,
+            "colours": colours,
+            "keep_indices": keep_indices or None,
         }
+        self._given = {name: value for name, value in given.items() if value is not None}
         self._colours = colours
         self._table = check_colours(colours, self.root)
         self._keep_indices = keep_indices
@@ -228,29 +231,26 @@ class ImagePairs(TreeSource):
         ).with_account(tree.finish(account))
 
     def describe(self) -> Mapping[str, Any]:
-        described: dict[str, Any] = {"kind": "ImagePairs", "folder": last_name(self.root)}
+        described: dict[str, Any] = {**super().describe()}
         if self._folders is not None:
             images, masks = self._folders
             described |= {"images": images or ".", "masks": masks or "."}
-        described |= {name: value for name, value in self._names.items() if value is not None}
-        if isinstance(self._colours, str) and self._colours in PRESETS:
-            described["colours"] = self._colours
-        elif self._table is not None:
+        described |= self._given
+        if self._lists is not None:
+            described["split_lists"] = self._lists.name
+        if self._table is not None and not (
+            isinstance(self._colours, str) and self._colours in PRESETS
+        ):
             described["colours"] = sorted([*rgb, number] for rgb, number in self._table.items())
-        return described | ({"keep_indices": True} if self._keep_indices else {})
+        return described
 
     def _resolved(self) -> ImagePairs:
         """The same source with the folders that are found in the root."""
         check_folder(self.root, "a folder")
         tree = self._take_tree(self.root)
-        given: dict[str, Any] = {name: value for name, value in self._names.items() if value}
-        if self._lists is not None:
-            given["split_lists"] = self._lists
-        if self._colours is not None:
-            given["colours"] = self._colours
-        if self._keep_indices:
-            given["keep_indices"] = True
-        source = ImagePairs(self.root, **{**resolve_pairs(tree, given).options, **given})
+        source = ImagePairs(
+            self.root, **{**resolve_pairs(tree, self._given).options, **self._given}
+        )
         source.use_tree(tree)
         return source
 
@@ -357,7 +357,6 @@ class _Pairs:
     listed: dict[Location, dict[str, ImageEntry]] = field(default_factory=dict)
 
     def list_images(self, folder: Location) -> list[str]:
-        """The images below a folder."""
         if folder not in self.listed:
             outer = next((known for known in self.listed if known.contains(folder)), None)
             if outer is None:
@@ -382,7 +381,6 @@ class _Pairs:
     def _leave_lone(
         self, folders: _FolderPair, images: Iterable[str], masks: Iterable[str]
     ) -> None:
-        """Leave out images without a mask, and masks without an image."""
         leave, without_mask = self.account.leave, Check.IMAGE_WITHOUT_ANNOTATION
         lone = self._paths(folders.images, images)
         leave(Reason.NO_ANNOTATION, lone, "image", "without a mask skipped", without_mask)
@@ -392,12 +390,11 @@ class _Pairs:
     def _paths(self, folder: Location, names: Iterable[str]) -> list[str]:
         """Paths relative to the root of names relative to a folder."""
         above = folder.relative_to(self.tree.root)
-        return [f"{above}/{name}" if above else name for name in names]
+        return [join_path(above, name) for name in names]
 
     def add_listed(
         self, matches: Matches, lists: Location, names: Mapping[str, str], folders: _FolderPair
     ) -> None:
-        """Add the pairs in lists; `names` has the list of each split."""
         self._check(matches, folders)
         pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
         lone = {without_suffix(image) for image in matches.lone_images}
@@ -457,7 +454,6 @@ class _Pairs:
         self._leave_lone(folders, without_mask, matches.lone_masks)
 
     def check(self, folders: Sequence[_FolderPair]) -> None:
-        """Check that there are pairs."""
         if self.samples:
             return
         if empty := [str(folder) for folder, images in self.listed.items() if not images]:

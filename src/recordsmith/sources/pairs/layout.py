@@ -6,12 +6,13 @@ Names of folders and files show which are masks; where they do not, a look at so
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, combinations, islice, product, takewhile
+from itertools import chain, combinations, islice, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from recordsmith.image import Colour, distinct_colours, read_by_pillow
 from recordsmith.sources.files.account import are_few
 from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word
+from recordsmith.sources.files.paths import join_path
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_strongest
 from recordsmith.sources.pairs.masks import PRESETS, parse_colour_table
 from recordsmith.sources.pairs.names import PLAIN, NamePattern, is_usual
@@ -119,14 +121,13 @@ class _Pair:
     colours: frozenset[Colour] = frozenset()
 
     def add(self, left: _Folder, right: _Folder, names: tuple[_Names, _Names]) -> None:
-        """Add the files of two folders."""
         shared = sorted(names[0].keys() & names[1].keys())
         self.weight += len(shared)
         self.folders |= {left.path, right.path}
         step = max(1, len(shared) // _OPENED_FILES)
         for part in shared[::step][: max(0, _OPENED_FILES - len(self.files[0]))]:
-            self.files[0].append(_inside(left.path, names[0][part]))
-            self.files[1].append(_inside(right.path, names[1][part]))
+            self.files[0].append(join_path(left.path, names[0][part]))
+            self.files[1].append(join_path(right.path, names[1][part]))
 
     @property
     def score(self) -> int:
@@ -153,7 +154,6 @@ class _Folder:
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
-    """Yield how a folder can be read as images and masks."""
     folders = [_Folder(scan) for scan in tree.folders.values() if scan.images]
     matches = sorted(_matches(folders), key=lambda match: -match.weight)
     looks: dict[str, _Look] = {}
@@ -192,7 +192,7 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
     """
     if candidates := list(find_candidates(tree)):
         return choose_strongest(tree.root, candidates, given)
-    entries = [*tree.tops, *tree.folders[""].names]
+    entries = [*tree.inside(""), *tree.folders[""].names]
     text = f"found {join_names(entries)}" if entries else "the folder is empty"
     raise SourceError(
         f"no masks to pack: {text}; expected two folders with the same file names, such as images "
@@ -219,7 +219,7 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
     matches = []
     for (rests, patterns, depth), group in members.items():
         aboves = [above for above, *_ in group]
-        head = _common_start(aboves) if depth is None else _common_pattern(aboves)
+        head = posixpath.commonprefix(aboves) if depth is None else _common_pattern(aboves)
         left_side, right_side = (
             _Side("/".join((*head, *rest)) or ".", pattern)
             for rest, pattern in zip(rests, patterns, strict=True)
@@ -294,7 +294,7 @@ def _split_paths(left: str, right: str) -> tuple[Sequence[str], Any, Any] | None
     if the paths differ in too much.
     """
     paths = _split(left), _split(right)
-    above = _common_start(paths)
+    above = posixpath.commonprefix(paths)
     one, other = (path[len(above) :] for path in paths)
     while one and other and one[-1] == other[-1]:
         one.pop()
@@ -330,17 +330,8 @@ def _common_pattern(paths: Sequence[Sequence[str]]) -> list[str]:
     return pattern
 
 
-def _common_start(paths: Iterable[Sequence[str]]) -> list[str]:
-    columns = zip(*paths, strict=False)
-    return [names[0] for names in takewhile(lambda names: len(set(names)) == 1, columns)]
-
-
 def _split(path: str) -> list[str]:
     return path.split("/") if path else []
-
-
-def _inside(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
 
 
 # -- which of them are masks -----------------------------------------------------------------------
@@ -376,7 +367,6 @@ def _joint_look(
 
 
 def _look(location: Location) -> _Look:
-    """Read a file and look at some of its pixels."""
     try:
         if location.info().size_bytes > _MAX_BYTES:
             return _Look()
@@ -489,9 +479,6 @@ def _clearest(pairs: list[_Pair]) -> list[_Pair]:
         return shares and other.score > pair.score
 
     return [pair for pair in pairs if not any(is_clearer(other, pair) for other in pairs)]
-
-
-# -- candidates ------------------------------------------------------------------------------------
 
 
 def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:

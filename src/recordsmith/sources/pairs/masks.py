@@ -233,7 +233,6 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
 
 
 def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
-    """The error for a color-coded mask without a table of colours."""
     colours = distinct_colours(pixels)
     shown = ", ".join(map(str, colours[:_SHOWN])) + (", …" if len(colours) > _SHOWN else "")
     if set(colours) <= set(grey_colours()):

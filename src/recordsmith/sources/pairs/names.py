@@ -56,7 +56,6 @@ def parse_pattern(text: str, option: str) -> NamePattern:
 
 
 def is_usual(images: NamePattern, masks: NamePattern) -> bool:
-    """Whether masks are named as `match_names` expects without patterns."""
     has_ending = not masks.head and not masks.suffix and masks.tail.lower() in MASK_ENDINGS
     return images == PLAIN and (masks == PLAIN or has_ending)
 

@@ -7,7 +7,7 @@ them when it is read, in the entries that occur in its pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -72,8 +72,3 @@ def check_palette(path: str, colours: Palette, known: Palette) -> None:
                 "indices are not class numbers"
             )
             raise SourceError(Flaw(problem, Check.MASK_VALUES), path=path, remedy=_REMEDY)
-
-
-def restored(entries: Iterable[Sequence[int]]) -> dict[int, Colour]:
-    """The palette of a reader, whose entries are (index, red, green, blue)."""
-    return {index: (red, green, blue) for index, red, green, blue in entries}

@@ -84,7 +84,9 @@ class ArrowRows(TableRows):
         schema = self._inputs[0].schema
         problems = Problems()
         for path, file, other in zip(paths, self._inputs, described, strict=True):
-            problems.extend(f"{path}: {each}" for each in _differences(schema, file.schema))
+            problems.extend(
+                f"{path}: {difference}" for difference in _differences(schema, file.schema)
+            )
             if other != described[0]:
                 problems.add(f"{path}: other images or class names")
         raise_problems(
@@ -113,7 +115,6 @@ class ArrowRows(TableRows):
             self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
 
     def batches(self, number: int) -> Iterator[_ArrowBatch]:
-        """Read one file, or the stream."""
         first = 0
         path = self.paths[number]
         with _reading(path, first):
@@ -198,7 +199,6 @@ class _ArrowBatch(RowBatch):
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes the values take."""
         return sum(map(decoded_bytes, self._columns.values()))
 
     def survey(self) -> bool:
@@ -239,7 +239,6 @@ class _Columns(NamedTuple):
 
 
 def _described(path: Location, schema: Any, image_column: str | None) -> _Columns:
-    """Choose the columns of images and classes."""
     types = import_pyarrow().types
     features = described_features(schema)
     class_names: dict[str, Sequence[str]] = {}

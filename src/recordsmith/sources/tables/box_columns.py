@@ -6,6 +6,7 @@ Names such as `xmin, ymin, xmax, ymax` or `left, top, width, height` define the 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import math
 import re
@@ -65,7 +66,6 @@ _KERAS_RETINANET = ("x1", "y1", "x2", "y2")
 _BOX_WORD = re.compile("^(?:boundingbox|bndbox|bbox|box|bb)|(?:boundingbox|bndbox|bbox|box)$")
 _NUMBERS = re.compile("unnamed.*|index|id")
 _DELIMITERS = (",", ";", "\t", "|")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPEN_IMAGES = frozenset(("ImageID", "LabelName", "XMin"))
 _ROWS = 100
 _CELL_CHARACTERS = 1000
@@ -123,7 +123,7 @@ def find_box_columns(
         boxes_as: the notation of the boxes, if it is known. Then the only four columns of numbers
             may have any names.
     """
-    lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
+    lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").splitlines()
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     for delimiter in _DELIMITERS:
         names, *rows = _parsed(lines[first : first + _ROWS], delimiter) or [[]]
@@ -208,7 +208,6 @@ def _unnamed_box(
 def _find_roles(
     names: Sequence[str], found: _Found | None, given: Mapping[str, str | None]
 ) -> dict[str, int]:
-    """The columns of the other roles."""
     box = () if found is None else found.box
     plain: dict[str, int] = {}
     for column, name in enumerate(map(plain_name, names)):

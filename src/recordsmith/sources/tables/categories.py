@@ -34,7 +34,6 @@ class CategoryColumn:
         self._numbers.extend(map(self._codes.__getitem__, values))
 
     def clear(self) -> None:
-        """Forget all rows."""
         self._codes, self._numbers = {None: -1}, array("i")
 
     @property
@@ -75,7 +74,6 @@ class RowMarks:
         self._columns = (CategoryColumn(), CategoryColumn(), CategoryColumn())
 
     def columns(self) -> list[tuple[str | None, CategoryColumn]]:
-        """The name and the receiver of each column."""
         return list(zip(self.names, self._columns, strict=True))
 
     def check(self, path: Location | None, problems: Sequence[str] = ()) -> None:
@@ -100,7 +98,6 @@ class RowMarks:
     def samples(
         self, names: RowNames, rows: EncodedRows, labels: npt.NDArray[np.int32] | None
     ) -> SampleTable:
-        """The rows of encoded tables as samples."""
         groups = self._columns[1]
         return SampleTable(
             names,

@@ -59,7 +59,6 @@ class CsvRows(TableRows):
         delimiter: str | None,
         encoding: str,
     ) -> None:
-        """Read the names of the columns."""
         super().__init__(paths)
         import_pyarrow()
         csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARACTERS))
@@ -78,7 +77,6 @@ class CsvRows(TableRows):
         }
 
     def batches(self, number: int) -> Iterator[RowBatch]:
-        """Parse one file."""
         file = self._files[number]
         batch = None
         for batch in file.batches():
@@ -183,7 +181,6 @@ class _CsvFile:
         _check_header(path, self.names)
 
     def batches(self) -> Iterator[_CsvBatch]:
-        """Parse all rows."""
         return filter(len, self._text.blocks(self._take, *self._first))
 
     def _take(self, data: bytes, offset: int, line: int, is_last: bool) -> tuple[_CsvBatch, int]:
@@ -373,9 +370,6 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
         raise SourceError(problem, path=path, line=1, remedy=remedy)
 
 
-# -- cells -----------------------------------------------------------------------------------------
-
-
 class _CellColumn:
     """A column, over all files.
 
@@ -417,7 +411,6 @@ class _CellColumn:
         return has_earlier and (self._kind != before or was_left_out)
 
     def _kind_with(self, cells: Any, place: Callable[[int], str]) -> Kind | None:
-        """The kind of the column with more cells."""
         numbers = _as_numbers(cells)
         if numbers is not None:
             self._surveyed = (cells, numbers)
@@ -454,7 +447,6 @@ class _CellColumn:
         return numbers, {}
 
     def _convert_one_by_one(self, cells: Any) -> tuple[Any, dict[int, str]]:
-        """Convert cells of which some cannot be stored."""
         pa = import_pyarrow()
         values: list[int | float | None] = [None] * len(cells)
         problems: dict[int, str] = {}
@@ -534,7 +526,6 @@ def _as_numbers(cells: Any, *, as_float: bool = False) -> Any:
 
 
 def _all_match(cells: Any, pattern: str) -> bool:
-    """Whether a pattern matches the whole of each cell."""
     from pyarrow import compute
 
     matches = compute.match_substring_regex(cells, f"^(?:{pattern})$")

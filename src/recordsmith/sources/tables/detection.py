@@ -77,9 +77,8 @@ class _ImageColumn(NamedTuple):
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
-    """Yield how a folder can be read as a table."""
     foreign = detect_foreign_folder(tree.root, tree.folders[""].names)
-    if foreign is not None and tree.tops:
+    if foreign is not None and tree.inside(""):
         yield LayoutCandidate(
             "table",
             foreign[0],
@@ -138,7 +137,7 @@ def of_file(reading: LayoutCandidate, table: Location) -> LayoutCandidate:
 
 def _metadata(tree: FileTree) -> LayoutCandidate | None:
     """The reading of a folder of images with metadata, as in Hugging Face and Roboflow."""
-    for folders in ([""], tree.tops):
+    for folders in ([""], tree.inside("")):
         paths = [
             posixpath.join(folder, name)
             for folder in folders
@@ -181,7 +180,6 @@ class TableHead:
 
 
 def read_table_head(tree: FileTree, path: str) -> TableHead | None:
-    """Read the first rows of a table; None if it is not a table with column names."""
     name = path.lower().removesuffix(".gz")
     is_arrow = name.endswith(ARROW_SUFFIXES)
     columns: Mapping[str, Sequence[Any]]
@@ -252,9 +250,6 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     return str(value) if type(value) is int else ""
-
-
-# -- images ---------------------------------------------------------------------------------------
 
 
 def _image_readings(
@@ -332,7 +327,6 @@ def _why_left_out(
     with_images: Collection[TableHead],
     labelled: Collection[TableHead],
 ) -> tuple[Reason, str]:
-    """Why a table is not read next to one with images."""
     if is_submission(path):
         return Reason.SUBMISSION, "as a submission"
     head = next((head for head in heads if head.path == path), None)
@@ -437,9 +431,6 @@ class _Lookup:
         return 1, 1
 
 
-# -- classes --------------------------------------------------------------------------------------
-
-
 def _label_column(head: TableHead, image_column: str) -> str | None:
     """The column of classes, if there is one clear one."""
     split = _split_column(head)
@@ -490,9 +481,6 @@ def _are_several(distinct: set[str]) -> bool:
 
 def _are_integers(values: Sequence[str]) -> bool:
     return all(re.fullmatch(r"-?\d+", value) for value in values)
-
-
-# -- boxes -----------------------------------------------------------------------------------------
 
 
 def _box_readings(

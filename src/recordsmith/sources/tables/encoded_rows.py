@@ -56,7 +56,6 @@ class EncodedRows:
         return np.frombuffer(self._lengths, np.int64)
 
     def append(self, payload: bytes) -> None:
-        """Add one row."""
         self.extend(payload, np.array([0, len(payload)], np.int64))
 
     def extend(
@@ -77,7 +76,6 @@ class EncodedRows:
         self._offsets = offsets_from_lengths(self.sizes + FRAME_BYTES)
 
     def read(self, number: int) -> bytes:
-        """Read the payload of one row."""
         if number in self.faults:
             raise self.faults[number].error()
         payload, _ = self._gathered(np.array([number]), whole=False)

@@ -69,7 +69,6 @@ class JsonRows(TableRows):
         self._encoding = encoding
 
     def batches(self, number: int) -> Iterator[RowBatch]:
-        """Parse one file."""
         text = TextFile(self.paths[number], self._encoding)
         has_rows = False
         for offset, line, block in text.lines():
@@ -314,7 +313,6 @@ def as_text(value: Any) -> bytes:
 
 
 def as_json_text(value: Any) -> bytes:
-    """A value as compact JSON."""
     return json.dumps(
         value, ensure_ascii=False, separators=(",", ":"), default=text_or_base64
     ).encode("utf-8", "surrogatepass")
@@ -356,5 +354,4 @@ def _as_bytes(value: str | bytes) -> bytes:
 
 
 def _value_kinds(values: Sequence[Any]) -> set[Any]:
-    """The kinds of what is in a list."""
     return {_KINDS.get(value_type, _NESTED) for value_type in set(map(type, values))}

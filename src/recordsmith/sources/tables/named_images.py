@@ -66,7 +66,6 @@ class _Folder:
         return self._by_stem.get(name_key(without_suffix(name)), [])
 
     def unnamed(self) -> list[str]:
-        """The images that no row names."""
         return [name for name in self._files if name not in self.named and has_image_name(name)]
 
     @cached_property
@@ -123,7 +122,6 @@ class NamedImages:
         self.clear()
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
-        """Look up the images of the next rows."""
         table_folder = self._table_folders[table]
         for value in values:
             file = folder = None
@@ -147,7 +145,6 @@ class NamedImages:
             self._row_folders.append(self._folders.setdefault(folder, len(self._folders) - 1))
 
     def clear(self) -> None:
-        """Forget all rows."""
         self._sizes, self._versions = array("q"), array("q")
         self._paths, self._path_ends = bytearray(), array("q", [0])
         self._folders: dict[str | None, int] = {None: -1}

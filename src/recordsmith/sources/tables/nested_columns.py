@@ -98,7 +98,6 @@ class NestedColumns:
         )
 
     def notices(self) -> list[str]:
-        """A notice on lists of lists that were flattened."""
         shapes = [
             f"{name} (…, {', '.join('?' if n < 0 else str(n) for n in shape)})"
             for name, shape in self.shapes.items()

@@ -278,8 +278,6 @@ class Table(TreeSource):
         named = {"file" if self.root is None else "folder": last_name(self.path)}
         return {"kind": "Table"} | named | options
 
-    # -- which files -----------------------------------------------------------------------------
-
     def _find_files(self) -> list[str]:
         """Find the files of the table; returns the split of each if they have several."""
         if self._stream is not None or not is_folder(self.path):
@@ -362,8 +360,6 @@ class Table(TreeSource):
             stream=self._stream,
         )
 
-    # -- images -----------------------------------------------------------------------
-
     def _named_images(
         self, root: Location, names: Sequence[str], rows: TableRows
     ) -> NamedImages | None:
@@ -445,7 +441,6 @@ def _list_tables(folder: Location) -> list[Location]:
 
 
 def _find_metadata(folder: Location) -> Location | None:
-    """The metadata table in a folder, if any."""
     paths = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
     if len(paths) > 1:
         raise SourceError(

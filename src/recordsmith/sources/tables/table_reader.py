@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
-from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
+from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.images import image_features, read_image
+from recordsmith.sources.files.images import class_features, image_features, read_image
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.samples import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -46,7 +46,7 @@ def open_rows(
         return ArrowRows(paths, stream, kinds, required=required, image_column=image_column)
     head = first.read(0, 64)
     name = first.name.lower().removesuffix(".gz")
-    looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    looks_like_json = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
     is_text_table = name.endswith((".csv", ".tsv", ".tab")) or delimiter is not None
     if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
         return JsonRows(paths, kinds, required=required, encoding=encoding)
@@ -68,7 +68,6 @@ class TableFile(NamedTuple):
 def table_files(
     names: Sequence[str], paths: Sequence[Location], table: EncodedTable
 ) -> dict[str, TableFile]:
-    """The files of an encoded table by name."""
     files, first = {}, 0
     for name, path, row_count in zip(names, paths, table.counts, strict=True):
         files[name] = TableFile(path, table, first, row_count)
@@ -116,9 +115,7 @@ class TableReader(FilesReader[TableFile]):
         features: dict[str, Any] = dict(decode_example(payload))
         if self.label_column is not None:
             features.pop(self.label_column, None)
-            if sample.label is not None and self.class_names is not None:
-                features[CLASS_LABEL] = sample.label
-                features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label] or "")
+            features |= class_features(sample.label, self.class_names)
         if self.embedded is not None:
             return features | _embedded_image(features, self.embedded, place)
         if "image" not in reference:
@@ -183,7 +180,6 @@ class TableReader(FilesReader[TableFile]):
 
 
 def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[str, Any]:
-    """The features of an image in a table."""
     data = features.get(IMAGE)
     if not data:
         raise SourceError(

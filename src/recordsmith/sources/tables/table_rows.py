@@ -140,13 +140,11 @@ class RowBatch(ABC):
         return np.concatenate([data for data, _ in pieces]), offsets_from_lengths(lengths), faults
 
     def fault(self, row: int, problem: str, problems: Problems | None = None) -> Fault:
-        """Why a row cannot be stored."""
         if self._unit == "line":
             return Fault(problem, str(self._path), int(self.lines[row]), problems=problems)
         return Fault(problem, sample=f"{self._path}, row {self.lines[row]}", problems=problems)
 
     def place(self, row: int) -> str:
-        """File and line of a row."""
         return f"{self._path}, {self._unit} {self.lines[row]}"
 
 

@@ -199,7 +199,7 @@ class _OpenCaches:
     def renew_lock(self) -> None:
         self._lock = threading.Lock()
 
-    def open(self, folder: str, max_bytes: int | None, *, keeps_limit: bool) -> BlockCache:
+    def open(self, folder: str, max_bytes: int | None, *, keeps_limit: bool = False) -> BlockCache:
         path = os.path.abspath(os.path.expanduser(folder))
         with self._lock:
             cache = self._by_path.get(path)
@@ -216,11 +216,7 @@ class _OpenCaches:
 
 open_caches = _OpenCaches()
 atexit.register(open_caches.flush)
-
-
-def open_cache(folder: str, max_bytes: int | None, *, keeps_limit: bool = False) -> BlockCache:
-    """Open a cache folder; there is one `BlockCache` for it in a process."""
-    return open_caches.open(folder, max_bytes, keeps_limit=keeps_limit)
+open_cache = open_caches.open
 
 
 def _hash(text: bytes) -> str:

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from recordsmith.stores.local.block_files import (
-    BlockFiles,
-    check_folder,
-    disk_bytes,
-    has_blocks,
-)
+from recordsmith.stores.local import block_files
 from recordsmith.stores.local.caches import INDEX_FOLDER, user_cache_folder
 from recordsmith.stores.local.store import LocalStore
 from recordsmith.support.serialization import fields_to_json
@@ -68,12 +63,12 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         0
     """
     path = os.path.abspath(os.path.expanduser(folder or user_cache_folder()))
-    check_folder(path)
+    block_files.check_folder(path)
     store = LocalStore(path, follows_links=False)
     indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
-    limit, stats = None, None
-    if has_blocks(path):
-        files = BlockFiles(path)
+    limit, stats = None, block_files.CacheStats(0, 0, None, None)
+    if os.path.isfile(os.path.join(path, block_files.STATE_NAME)):
+        files = block_files.BlockFiles(path)
         if clear:
             files.clear()
         limit, stats = files.max_bytes, files.stats()
@@ -83,12 +78,12 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         indexes = []
     return CacheReport(
         path,
-        disk_bytes(path),
+        block_files.disk_bytes(path),
         limit,
-        0 if stats is None else stats.object_count,
-        0 if stats is None else stats.size_bytes,
-        None if stats is None else _iso(stats.first_used),
-        None if stats is None else _iso(stats.last_used),
+        stats.object_count,
+        stats.size_bytes,
+        _iso(stats.first_used),
+        _iso(stats.last_used),
         len(indexes),
         sum(info.size_bytes for info in indexes),
         clear,

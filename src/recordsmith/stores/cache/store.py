@@ -129,38 +129,40 @@ class CachedStore(WrappedStore):
                 raise
         return self.store.read(key, start, stop)  # it was replaced just now
 
-    def _known_range(self, wanted: Range) -> Range:
+    def _known_range(self, requested: Range) -> Range:
         """Return a range with its end and version, unless reading it at once is quicker."""
-        key, start, stop, version = wanted
+        key, start, stop, version = requested
         check_range(start, stop)
         if stop is not None and (version or stop - start <= _DIRECT_BYTES):
-            return wanted
+            return requested
         info = self.info(key)
         check_version(self.name_of(key), info.version, version)
         stop = info.size_bytes if stop is None else min(stop, info.size_bytes)
         return Range(key, start, max(start, stop), info.version)
 
-    def _look_up(self, wanted: Range) -> _Lookup:
+    def _look_up(self, requested: Range) -> _Lookup:
         """Read a range from the cache."""
-        key, start, stop, version = wanted
+        key, start, stop, version = requested
         files = self._cache.files
         object_id = None
         if version and stop is not None and files is not None:
             place = key, version
             object_id = self._ids[place] if place in self._ids else self._id(key, version)
         if object_id is None or files is None or stop is None:
-            return _Lookup(wanted, None, b"", 0, 0, wanted)
+            return _Lookup(requested, None, b"", 0, 0, requested)
         size = self._sizes.get((key, version or ""))
         if size is not None and stop > size:
             stop = max(start, size)
         data, first, last = files.read(object_id, start, stop)
         if first < 0:
-            return _Lookup(wanted, object_id, data, 0, 0, None)
-        return _Lookup(wanted, object_id, data, first, last, self._rounded(wanted, first, last))
+            return _Lookup(requested, object_id, data, 0, 0, None)
+        return _Lookup(
+            requested, object_id, data, first, last, self._rounded(requested, first, last)
+        )
 
-    def _rounded(self, wanted: Range, first: int, last: int) -> Range:
+    def _rounded(self, requested: Range, first: int, last: int) -> Range:
         """Widen a range to whole pages, if they will be stored."""
-        key, _, _, version = wanted
+        key, _, _, version = requested
         if not self._cache.is_full and last > first:
             size = self._sizes.get((key, version or ""))
             first -= first % PAGE_BYTES
@@ -171,7 +173,7 @@ class CachedStore(WrappedStore):
     def _complete(self, lookup: _Lookup, fetched: bytes | memoryview) -> bytes:
         """Return the bytes of a range, with what was missing in the cache; cache that."""
         assert lookup.fetch is not None
-        key, start, stop, version = lookup.wanted
+        key, start, stop, version = lookup.requested
         if lookup.object_id is None or stop is None:
             return bytes(fetched)
         begin = lookup.fetch.start
@@ -249,7 +251,7 @@ class _Lookup(NamedTuple):
     fetch: the range to read from the store; None if nothing is missing.
     """
 
-    wanted: Range
+    requested: Range
     object_id: ObjectId | None
     data: bytes
     first: int

@@ -28,7 +28,7 @@ from recordsmith.stores.local.caches import (
     make_private_folder,
 )
 from recordsmith.stores.local.locks import lock_file
-from recordsmith.stores.local.reader import NO_LINKS, open_regular
+from recordsmith.stores.local.reader import NO_LINKS, open_regular, opened
 from recordsmith.support.errors import FileAccessError, OptionError, accessing
 
 PAGE_BYTES = 64 << 10
@@ -138,15 +138,12 @@ class BlockFiles:
         The tag comes first: by it, another process knows a cache that is being made.
         """
         for path, data in ((os.path.join(self.folder, TAG_NAME), _TAG), (self._state, b"")):
-            with accessing(path, "write"):
-                file = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINKS, PRIVATE_MODE)
-                try:
-                    check_private_status(path, os.fstat(file))
-                    if os.fstat(file).st_size < len(data):
-                        os.pwrite(file, data, 0)
-                    os.fchmod(file, PRIVATE_MODE)
-                finally:
-                    os.close(file)
+            flags = os.O_RDWR | os.O_CREAT | NO_LINKS
+            with accessing(path, "write"), opened(path, flags, PRIVATE_MODE) as file:
+                check_private_status(path, os.fstat(file))
+                if os.fstat(file).st_size < len(data):
+                    os.pwrite(file, data, 0)
+                os.fchmod(file, PRIVATE_MODE)
         make_private_folder(self._blocks)
 
     def _set_limit(self, max_bytes: int | None, *, keeps_limit: bool) -> None:
@@ -166,13 +163,10 @@ class BlockFiles:
     def max_bytes(self) -> int:
         """The limit of the folder on disk; 0 if it was deleted."""
         try:
-            file = open_regular(self._state, os.O_RDONLY | NO_LINKS)
+            with opened(self._state, os.O_RDONLY | NO_LINKS) as file:
+                state = _read_state(file)
         except OSError:
             return 0
-        try:
-            state = _read_state(file)
-        finally:
-            os.close(file)
         return 0 if state is None else state[0]
 
     @contextmanager
@@ -182,16 +176,13 @@ class BlockFiles:
         Without a lock if the file system does not support them, or a process holds it for long.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
-        file = open_regular(self._state, os.O_RDWR | NO_LINKS)
-        try:
+        with opened(self._state, os.O_RDWR | NO_LINKS) as file:
             while time.monotonic() < deadline:
                 with suppress(BlockingIOError):
                     lock_file(file, shared=False)
                     break
                 time.sleep(0.002)
             yield file
-        finally:
-            os.close(file)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -382,12 +373,10 @@ class _Block:
         """Of pages that this process has verified, 0 for others."""
 
     def is_removed(self) -> bool:
-        """Return whether the block was removed."""
         status = os.fstat(self._file)
         return status.st_size == 0 or status.st_nlink == 0
 
     def note_use(self) -> None:
-        """Note about when the block was used."""
         now = time.monotonic()
         if now > self._noted + _REFRESH_SECONDS:
             self._noted = now
@@ -415,7 +404,6 @@ class _Block:
         _write_all(self._file, head.ljust(_DATA_AT, b"\0"), 0)
 
     def write_page(self, page: int, data: bytes | memoryview) -> None:
-        """Write a page, and then its checksum."""
         _write_all(self._file, data, _DATA_AT + page * PAGE_BYTES)
         entry = _PAGE.pack(zlib.crc32(data, self._seed(page)), len(data))
         _write_all(self._file, entry, _TABLE_AT + _PAGE.size * page)
@@ -463,7 +451,6 @@ class _Block:
         return data, (max(start, begin), min(stop, end)), is_end
 
     def _verified_size(self, page: int) -> int:
-        """Return the size of a page; 0 if it is missing or damaged."""
         checksum, size = self.table[2 * page : 2 * page + 2]
         if not 0 < size <= PAGE_BYTES:
             return 0
@@ -490,12 +477,9 @@ def check_folder(folder: str) -> None:
             return
         tag = b"-"
         if TAG_NAME in names:
-            with suppress(OSError):
-                file = open_regular(os.path.join(folder, TAG_NAME), os.O_RDONLY | NO_LINKS)
-                try:
-                    tag = os.pread(file, len(_TAG) + 1, 0)
-                finally:
-                    os.close(file)
+            path = os.path.join(folder, TAG_NAME)
+            with suppress(OSError), opened(path, os.O_RDONLY | NO_LINKS) as file:
+                tag = os.pread(file, len(_TAG) + 1, 0)
     is_begun = _TAG.startswith(tag) and names <= {INDEX_FOLDER, TAG_NAME, STATE_NAME, BLOCKS_NAME}
     if tag != _TAG and not is_begun:  # a killed process may leave the beginning
         raise OptionError(
@@ -504,11 +488,6 @@ def check_folder(folder: str) -> None:
             value=folder,
             expected="a new or empty folder",
         )
-
-
-def has_blocks(folder: str) -> bool:
-    """Return whether objects were cached in a folder."""
-    return os.path.isfile(os.path.join(folder, STATE_NAME))
 
 
 def disk_bytes(folder: str) -> int:
@@ -523,11 +502,8 @@ def disk_bytes(folder: str) -> int:
 
 def _remove(path: str) -> None:
     """Remove a block; its space is free at once, although processes have it open."""
-    file = open_regular(path, os.O_RDWR | NO_LINKS)
-    try:
+    with opened(path, os.O_RDWR | NO_LINKS) as file:
         os.ftruncate(file, 0)
-    finally:
-        os.close(file)
     os.unlink(path)
 
 

@@ -7,7 +7,8 @@ import io
 import mmap
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,16 @@ def open_regular(path: str | Path, flags: int, mode: int = 0o666) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")
     return descriptor
+
+
+@contextmanager
+def opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+    """Open a regular file as `open_regular`, and close it at the end of the block."""
+    descriptor = open_regular(path, flags, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def open_without_links(path: str, flags: int) -> int:

@@ -109,7 +109,6 @@ def convert_by_files(data: bytes, convert: Callable[[str, str], None]) -> bytes:
 
 
 def _no_space_error(error: OSError) -> FileAccessError:
-    """Return the error for a temporary file that cannot be written."""
     try:
         folder = tempfile.gettempdir()
     except OSError:  # none can be written; the error lists them

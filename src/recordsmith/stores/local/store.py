@@ -15,12 +15,7 @@ from pathlib import Path
 from recordsmith.stores.checks import check_key, check_range, check_version, exists_error
 from recordsmith.stores.local.locks import link_error, lock_file, locked
 from recordsmith.stores.local.reader import NO_LINKS, LocalReader, open_regular, open_without_links
-from recordsmith.stores.local.writer import (
-    LocalWriter,
-    is_temporary_name,
-    remove_leftovers,
-    rename,
-)
+from recordsmith.stores.local.writer import LocalWriter, is_temporary_name, remove_leftovers, rename
 from recordsmith.stores.object_writer import Data, pieces_of
 from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo, Store
 from recordsmith.support.errors import (
@@ -72,7 +67,6 @@ class LocalStore(Store):
         return replace(self, follows_links=False)
 
     def _path(self, key: str) -> str:
-        """The path of a key for reading."""
         path = self._head + _checked(key)
         if not self.follows_links and self._linked_folder(key) is not None:
             raise FileAccessError(errno.EINVAL, "part of its path is a symbolic link", path)

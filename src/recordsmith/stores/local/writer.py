@@ -12,7 +12,7 @@ from typing import Any
 
 from recordsmith.stores.checks import busy_error, exists_error, folder_error
 from recordsmith.stores.local.locks import LOCK_TRIES, is_at, lock_file
-from recordsmith.stores.local.reader import NO_LINKS, open_regular
+from recordsmith.stores.local.reader import NO_LINKS, opened
 from recordsmith.stores.object_writer import ObjectWriter
 from recordsmith.support.errors import accessing
 
@@ -166,11 +166,7 @@ def remove_leftovers(folder: Path, names: Collection[str] | None) -> None:
 
 def _remove_unlocked(path: Path, *, needs_lock: bool) -> None:
     """Remove a file that no process has locked; without locks, only if they are not needed."""
-    with suppress(OSError):
-        descriptor = open_regular(path, os.O_RDWR | NO_LINKS)
-        try:
-            is_locked = lock_file(descriptor, shared=False)
-            if (is_locked or not needs_lock) and is_at(path, descriptor):
-                os.unlink(path)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError), opened(path, os.O_RDWR | NO_LINKS) as descriptor:
+        is_locked = lock_file(descriptor, shared=False)
+        if (is_locked or not needs_lock) and is_at(path, descriptor):
+            os.unlink(path)

@@ -82,7 +82,6 @@ def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
 
 
 def _aws_profile() -> dict[str, Any]:
-    """The credentials and the region of the user's profile."""
     profile = os.environ.get("AWS_PROFILE") or "default"
     settings: dict[str, str] = {}
     for variable, name, section in (

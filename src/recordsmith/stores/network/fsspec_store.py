@@ -11,12 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, NoReturn
 
-from recordsmith.stores.checks import (
-    check_key,
-    check_range,
-    check_version,
-    missing_error,
-)
+from recordsmith.stores.checks import check_key, check_range, check_version, missing_error
 from recordsmith.stores.network.object_store import forked_error
 from recordsmith.stores.network.store_options import PassedOptions, split_url
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
@@ -225,9 +220,7 @@ class FsspecStore(Store):
             if info["type"] == "directory":
                 entries.append(FolderEntry(name, "folder"))
             else:
-                _, size, version = object_info(name, info)
-                number = self.version_number(version)
-                entries.append(FolderEntry(name, "object", size, number, version=version))
+                entries.append(self._entry(*object_info(name, info)))
         return iter(sorted(entry for entry in entries if entry.name not in ("", ".", "..")))
 
     def is_folder(self, key: str) -> bool:
@@ -249,7 +242,6 @@ class FsspecStore(Store):
 
     @contextmanager
     def _translating(self, key: str) -> Iterator[None]:
-        """Translate the errors of a file system."""
         try:
             with self._in_turn():
                 yield
@@ -289,7 +281,6 @@ def _with_deadline(files: Any) -> Any:
 
 
 def _is_arrow(files: Any) -> bool:
-    """Whether fsspec reads by pyarrow, as from HDFS."""
     return type(files).__module__ == "fsspec.implementations.arrow"
 
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 from recordsmith.stores.checks import exists_error
-from recordsmith.stores.store import Store
 from recordsmith.stores.whole_writer import WholeWriter
 from recordsmith.support.errors import FileAccessError
 from recordsmith.support.threads import SHORT_SECONDS, call_with_timeout
@@ -35,19 +34,18 @@ class MultipartWriter(WholeWriter):
     them.
     """
 
+    _store: Any
+
     def __init__(
         self,
-        store: Store,
+        store: Any,
         key: str,
         put: Callable[[bytes], object],
-        begin_upload: Callable[[str], Any],
-        write_call: Callable[[str, Callable[[], object]], object],
         *,
         overwrite: bool,
     ) -> None:
-        """`write_call`: calls a function that changes an object, and translates its errors."""
+        """`store`: an `ObjectStore`."""
         super().__init__(store, key, put, overwrite=overwrite)
-        self._begin_upload, self._write_call = begin_upload, write_call
         self._upload: Any = None
         self._byte_count = 0  # of the upload
         self._is_open = False
@@ -58,14 +56,13 @@ class MultipartWriter(WholeWriter):
         if self._upload is None:
             if self._file.tell() + len(view) <= PART_BYTES:
                 return self._file.write(view)
-            self._upload, self._is_open = self._begin_upload(self._key), True
+            self._upload, self._is_open = self._store.begin_upload(self._key), True
             self._send(memoryview(self._file.getvalue()))
             self._file.close()
         self._send(view)
         return len(view)
 
     def _send(self, view: memoryview) -> None:
-        """Add bytes to the upload."""
         self._byte_count += len(view)
         if self._byte_count > MAX_PARTS * PART_BYTES:
             raise FileAccessError(
@@ -132,4 +129,4 @@ class MultipartWriter(WholeWriter):
             with self._lock:
                 function(*arguments)
 
-        self._write_call(self._key, call)
+        self._store.write_call(self._key, call)

@@ -16,12 +16,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from recordsmith.stores.checks import (
-    check_key,
-    check_range,
-    check_version,
-    missing_error,
-)
+from recordsmith.stores.checks import check_key, check_range, check_version, missing_error
 from recordsmith.stores.network.credentials import with_credentials
 from recordsmith.stores.network.multipart import PART_BYTES, PARTS_AT_ONCE, MultipartWriter
 from recordsmith.stores.network.request_errors import (
@@ -144,10 +139,9 @@ class ObjectStore(Store):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the options of this process: another one has its own."""
-        return _reopened, (type(self), self._url, self.passed or PassedOptions(self._options))
+        return _open, (type(self), self._url, self.passed or PassedOptions(self._options))
 
     def _open(self, options: Mapping[str, Any]) -> Any:
-        """Return obstore's store."""
         options, self._is_anonymous = with_credentials(self._url, options)
         return get_obstore().store.from_url(self._url, **with_defaults(options, self._url))
 
@@ -318,9 +312,7 @@ class ObjectStore(Store):
         for item in response["objects"]:
             name = item["path"].removeprefix(prefix)
             if name and item["path"].startswith(prefix):  # not the folder itself
-                version = object_info(item["path"], item).version
-                number = self.version_number(version)
-                entries.add(FolderEntry(name, "object", item["size"], number, version=version))
+                entries.add(self._entry(name, *object_info(item["path"], item)[1:]))
         return iter(sorted(entry for entry in entries if entry.name and "/" not in entry.name))
 
     # -- writing -----------------------------------------------------------------------------------
@@ -332,16 +324,9 @@ class ObjectStore(Store):
         overwrite: bool = True,
         is_durable: bool = True,  # noqa: ARG002
     ) -> ObjectWriter:
-        return MultipartWriter(
-            self,
-            key,
-            lambda data: self._put(key, data),
-            self._begin_upload,
-            self._write_call,
-            overwrite=overwrite,
-        )
+        return MultipartWriter(self, key, lambda data: self._put(key, data), overwrite=overwrite)
 
-    def _begin_upload(self, key: str) -> Any:
+    def begin_upload(self, key: str) -> Any:
         """Begin to write an object in parts."""
         self.check_writable(self.name_of(self._check_key(key)))
         return get_obstore().open_writer(
@@ -351,7 +336,7 @@ class ObjectStore(Store):
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
         self.check_writable(self.name_of(self._check_key(key)))
         client = self._client(retries=retries)
-        self._write_call(key, lambda: get_obstore().put(client, key, data, **options))
+        self.write_call(key, lambda: get_obstore().put(client, key, data, **options))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         return self._put_if(key, data, "create")
@@ -396,7 +381,6 @@ class ObjectStore(Store):
         raise AssertionError
 
     def _has(self, key: str, data: bytes) -> bool:
-        """Return whether an object has this content."""
         try:
             return self.read(key) == data
         except MissingFileError:
@@ -409,12 +393,12 @@ class ObjectStore(Store):
         self.check_writable(self.name_of(self._check_key(new)))
         if check is not None:
             check()
-        self._write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
+        self.write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
 
     def delete(self, key: str) -> None:
         self.check_writable(self.name_of(self._check_key(key)))
         with suppress(MissingFileError):
-            self._write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
+            self.write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -432,7 +416,7 @@ class ObjectStore(Store):
             )
         return self._repeat(key, function, operation, attempts)
 
-    def _write_call(
+    def write_call(
         self, key: str, function: Callable[[], Result], operation: str = "write"
     ) -> Result:
         """Call a function that changes an object, and translate its errors."""
@@ -595,7 +579,6 @@ def _body(
 
 
 def _pause(attempt: int) -> None:
-    """Wait before the next attempt."""
     time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * _random.uniform(0.5, 1.5))
 
 
@@ -612,9 +595,3 @@ def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
     if check_endpoint(url, options).startswith("http://"):
         client.setdefault("allow_http", True)
     return {**options, "client_options": client, "retry_config": {**_RETRIES, **retries}}
-
-
-def _reopened(kind: type[ObjectStore], url: str, passed: PassedOptions) -> ObjectStore:
-    store = kind(url, **passed.complete())
-    store.passed = passed
-    return store

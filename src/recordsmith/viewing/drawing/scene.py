@@ -49,14 +49,13 @@ _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 class Scene:
     """The visible content of an example.
 
-    Attributes:
-        pixels: uint8, (height, width, 3), RGB; perhaps smaller than the image.
-        mask: class numbers, (height, width), or None.
-        mask_problem: why the mask of the example is not in `mask`; empty without such a problem.
-        boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
-        box_labels, box_texts: the class of each box.
-        label, text: the class of the whole image.
-        height, width: of the image as stored.
+    pixels: uint8, (height, width, 3), RGB; perhaps smaller than the image.
+    mask: class numbers, (height, width), or None.
+    mask_problem: why the mask of the example is not in `mask`; empty without such a problem.
+    boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
+    box_labels, box_texts: the class of each box.
+    label, text: the class of the whole image.
+    height, width: of the image as stored.
     """
 
     pixels: Pixels

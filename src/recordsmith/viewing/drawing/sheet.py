@@ -149,13 +149,13 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | DataError]
     selected = records_of(dataset)
     if selected.compressed_shard() is not None:
         needed = set(positions)
-        found: list[bytes | DataError] = []
+        payloads: list[bytes | DataError] = []
         for position, record in enumerate(dataset.records()):
             if position in needed:
-                found.append(record)
-            if len(found) == len(needed):
+                payloads.append(record)
+            if len(payloads) == len(needed):
                 break
-        return found
+        return payloads
     faults: Faults = {}
     with suppress(DataError):  # an index cannot be built: only some records are readable
         read = selected.read_records(np.array(positions, np.int64), faults=faults)
@@ -274,8 +274,7 @@ def caption_of(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
 
 
 def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tuple[int, str]]:
-    """The classes shown in a scene: (label, name)."""
-    found = {
+    classes = {
         (label, text) for label, text in zip(scene.box_labels, scene.box_texts, strict=True) if text
     }
     if scene.mask is not None and not scene.boxes:
@@ -283,8 +282,8 @@ def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tupl
         for label in np.unique(scene.mask).tolist():
             if label not in (0, 255):
                 name = names[label] if label < len(names) else None
-                found.add((label, name or str(label)))
-    return found
+                classes.add((label, name or str(label)))
+    return classes
 
 
 def _title(dataset: Dataset) -> str:
@@ -337,7 +336,6 @@ def check_fits(count: int, columns: int) -> None:
 
 
 def write_page(page: Any, path: Location, *, overwrite: bool) -> None:
-    """Write a page atomically."""
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
     write_document(path, stream.getvalue(), overwrite=overwrite)

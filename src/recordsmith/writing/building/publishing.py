@@ -56,13 +56,7 @@ from recordsmith.support.errors import (
 )
 from recordsmith.support.threads import call_with_timeout
 from recordsmith.support.work import holding_signals
-from recordsmith.writing.building.claims import (
-    ClaimedStore,
-    begun_error,
-    claim,
-    note_files,
-    release,
-)
+from recordsmith.writing.building import claims
 from recordsmith.writing.building.shards import (
     ShardResult,
     completed_files,
@@ -153,12 +147,12 @@ def existing_dataset(
                 remedy=_REPLACE,
             )
         if begun is not None and not can_rename and not begun.allows(manifest):
-            raise begun_error(folder)
+            raise claims.begun_error(folder)
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
     if begun is not None and begun.fingerprint == fingerprint:
         return None  # this same job was killed, or another one of its plan is running
     if begun is not None and not can_rename:
-        raise begun_error(folder)
+        raise claims.begun_error(folder)
     if begun is not None and begun.base:
         raise _interrupted_append_error(folder)
     own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removed if begun else ())}
@@ -255,7 +249,6 @@ def make_manifest(
 
 def publish_dataset(
     folder: Location,
-    fingerprint: str,
     manifest: Manifest,
     *,
     has_label_map: bool,
@@ -278,10 +271,11 @@ def publish_dataset(
             raise folder_error(folder / name)
     others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
     if folder.store.can_rename:
-        note = BegunNote(fingerprint, tuple(sorted({*replaced, *renamed, *new})), renamed, base)
+        files = tuple(sorted({*replaced, *renamed, *new}))
+        note = BegunNote(manifest.last_fingerprint, files, renamed, base)
         write_atomically(begun_location(folder), note.to_bytes())
     elif base:
-        note_files(folder, renamed, renamed)
+        claims.note_files(folder, renamed, renamed)
     else:  # a rerun makes all of it again
         _put_in_place(folder, manifest, small_files, small_files, others, {})
         return
@@ -428,7 +422,7 @@ def _finish(folder: Location, manifest: Manifest) -> None:
     with suppress(MissingFileError):  # the folder
         internal = folder / INTERNAL_FOLDER
         _remove_listed(internal, [entry for entry in _objects(internal) if entry.name in notes])
-    release(folder)
+    claims.release(folder)
 
 
 def _objects(folder: Location) -> list[FolderEntry]:
@@ -441,7 +435,7 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
     def remove(entry: FolderEntry) -> None:
         location = folder / entry.name
         store = location.store
-        if isinstance(store, ClaimedStore) and entry.version:
+        if isinstance(store, claims.ClaimedStore) and entry.version:
             store.delete_version(location.key, entry.version)
         else:
             location.delete()
@@ -503,7 +497,9 @@ def claimed_folder(
     If it fails, what a rerun needs is kept: `files`, which may change during the block. If a rerun
     would fail as well, they are removed, except with `keeps_shards`: many machines wrote them.
     """
-    claimed = claim(folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base)
+    claimed = claims.claim(
+        folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base
+    )
     try:
         yield claimed
     except (SourceError, OptionError, CorruptDataError, FunctionError):
@@ -523,14 +519,14 @@ def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
     begun = read_begun_note(folder)
     if begun is None or folder.store.can_rename:
-        release(folder)
+        claims.release(folder)
         clean_up(folder)
         return
     manifest = read_manifest(folder)
     if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
-        claimed = claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
+        claimed = claims.claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
         clean_up(claimed)
-        release(claimed)
+        claims.release(claimed)
 
 
 def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
@@ -539,7 +535,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
     note = read_begun_note(folder)
-    is_claimed = folder.store.can_rename or isinstance(folder.store, ClaimedStore)
+    is_claimed = folder.store.can_rename or isinstance(folder.store, claims.ClaimedStore)
     if note is not None and (not is_claimed or (note.base and is_publishing(folder, note))):
         return
     internal = (folder / INTERNAL_FOLDER).without_links()
@@ -574,4 +570,4 @@ def _abandon(folder: Location) -> None:
         listed = set() if manifest is None else {*_shard_files(manifest)}
         _remove(folder, {*completed_files(folder)} - listed)
         clean_up(folder)
-        release(folder, leaving={*names_in(folder)} - listed)
+        claims.release(folder, leaving={*names_in(folder)} - listed)

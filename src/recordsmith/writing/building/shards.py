@@ -328,13 +328,13 @@ def complete_shard(
     return result, True
 
 
-def _undisturbed(place: Location, read: Callable[[], _Result]) -> _Result:
+def _undisturbed(location: Location, read: Callable[[], _Result]) -> _Result:
     """Read a shard again if a job of the same plan writes it meanwhile, with the same bytes."""
     while True:
         try:
             return read()
         except FileAccessError as error:
-            if place.store.can_rename or error.errno != errno.ESTALE:
+            if location.store.can_rename or error.errno != errno.ESTALE:
                 raise
 
 
@@ -376,8 +376,8 @@ def check_written(
     """Check shards by their notes and sizes, without reading them."""
     internal = folder / INTERNAL_FOLDER
     final, waiting = (
-        {name: size for name, _, size, *_ in place.list_entries()} if place.is_folder() else {}
-        for place in (folder, internal)
+        {name: size for name, _, size, *_ in listed.list_entries()} if listed.is_folder() else {}
+        for listed in (folder, internal)
     )
     published = set()
     if earlier is not None:
@@ -400,7 +400,6 @@ def check_written(
 
 
 def _is_noted(folder: Location, result: ShardResult) -> bool:
-    """Whether the note of a shard is about this result."""
     try:
         note = json.loads(read_note(done_location(folder, result.file)))
         noted = (note["fingerprint"], note["size_bytes"], note["crc32c"])

@@ -51,18 +51,8 @@ from recordsmith.support.errors import (
     SourceError,
 )
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import ClaimedStore, claim, release
-from recordsmith.writing.building.publishing import (
-    check_folder,
-    clean_up,
-    clean_up_after_kill,
-    existing_dataset,
-    is_publishing,
-    locked_folder,
-    make_manifest,
-    names_in,
-    publish_dataset,
-)
 from recordsmith.writing.building.shards import (
     ShardResult,
     open_partial_shard,
@@ -138,7 +128,7 @@ def begin_table(
     shard_files_by_split({split: 1}, kind)
     if not isinstance(overwrite, bool):
         raise OptionError(option="overwrite", value=overwrite, expected="True or False")
-    check_folder(folder)
+    publishing.check_folder(folder)
     token = token or os.urandom(16).hex()
     job = TableJob(
         folder,
@@ -150,9 +140,11 @@ def begin_table(
         source,
         not folder.is_folder(),
     )
-    with locked_folder(folder):
+    with publishing.locked_folder(folder):
         first = shard_name(split, 0, 1, kind)
-        earlier = existing_dataset(folder, token, [first], has_label_map=False, overwrite=overwrite)
+        earlier = publishing.existing_dataset(
+            folder, token, [first], has_label_map=False, overwrite=overwrite
+        )
         if earlier is not None and earlier.last_fingerprint == token:
             return job
         begun = read_begun_note(folder)
@@ -162,7 +154,7 @@ def begin_table(
         if claimed.store.can_rename:
             removed = () if begun is None else begun.removed
             begun_location(folder).put(BegunNote(token, removed).to_bytes())
-        clean_up(claimed)
+        publishing.clean_up(claimed)
         if not claimed.store.can_rename:
             _delete(claimed, _unlisted(claimed, earlier))
     return job
@@ -240,7 +232,7 @@ class PartWriter:
         return part_name(job.split, number, self._attempt, len(self._results), job.compression)
 
     def _end_shard(self, writer: ShardWriter) -> None:
-        result = ShardResult(writer.entry, survey_written(writer).packed(), self._bytes_in)
+        result = ShardResult(writer.entry(), survey_written(writer).packed(), self._bytes_in)
         self._writer, self._bytes_in = None, 0
         self._shard.close()
         self._results.append(result)
@@ -272,23 +264,23 @@ def abandon_table(job: TableJob) -> None:
     """Remove everything that a job has written, unless `finish_table` has begun to rename it."""
     folder = job.folder
     note = read_begun_note(folder)
-    if note is None or note.fingerprint != job.token or is_publishing(folder, note):
+    if note is None or note.fingerprint != job.token or publishing.is_publishing(folder, note):
         return
     if folder.store.can_rename:
-        with locked_folder(folder):
-            left = {*note.removed} & {*names_in(folder)}
+        with publishing.locked_folder(folder):
+            left = {*note.removed} & {*publishing.names_in(folder)}
             if left and read_manifest(folder) is None:  # of a killed job: not a dataset
                 begun_location(folder).put(BegunNote("", tuple(sorted(left))).to_bytes())
             else:
                 release(folder)  # before the listing: see `PartWriter`
-            clean_up(folder)
+            publishing.clean_up(folder)
         if job.is_new:
             folder.store.remove_empty_folder(folder.key)
         return
     claimed = Location(ClaimedStore(folder, note), folder.key)
     manifest = read_manifest(folder)
     _delete(claimed, _unlisted(claimed, manifest))
-    release(claimed, leaving=names_in(folder))
+    release(claimed, leaving=publishing.names_in(folder))
 
 
 class _Types:
@@ -330,7 +322,6 @@ class _Types:
         return _Rows(columns, validity, len(batch), batch.nbytes)
 
     def schema(self) -> Any:
-        """Return the types of the columns."""
         return import_pyarrow().schema(list(self._types.items()))
 
 
@@ -413,7 +404,7 @@ def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
         replace(result, entry=msgspec.structs.replace(result.entry, file=file))
         for result, file in zip(results, files, strict=True)
     )
-    manifest = make_manifest(
+    manifest = publishing.make_manifest(
         (split,),
         [(split, result) for result in renamed],
         job.compression,
@@ -422,33 +413,27 @@ def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
         arrow_schema=_common_types(parts),
     )
     _check_kinds(manifest.schema)
-    with locked_folder(folder):
+    with publishing.locked_folder(folder):
         if can_rename:
-            earlier = existing_dataset(
+            earlier = publishing.existing_dataset(
                 folder, token, files, has_label_map=False, overwrite=job.overwrite
             )
         else:
             earlier = read_manifest(folder)
         if earlier is not None and earlier.last_fingerprint == token:
-            clean_up_after_kill(folder)
+            publishing.clean_up_after_kill(folder)
             return earlier
         note = _own_note(folder, token)
         claimed = folder
         if can_rename:
-            _rename(folder, results, files, is_resumed=is_publishing(folder, note))
+            _rename(folder, results, files, is_resumed=publishing.is_publishing(folder, note))
         else:
             claimed = Location(ClaimedStore(folder, note), folder.key)
             if earlier is not None:
                 raise busy_error(folder)
-        publish_dataset(
-            claimed,
-            token,
-            manifest,
-            has_label_map=False,
-            earlier=earlier,
-        )
+        publishing.publish_dataset(claimed, manifest, has_label_map=False, earlier=earlier)
         if can_rename:
-            clean_up(folder)
+            publishing.clean_up(folder)
         else:  # attempts that ended meanwhile
             _delete(claimed, _unlisted(claimed, manifest))
     return manifest
@@ -533,11 +518,13 @@ class _JobStore(ClaimedStore):
 
 def _delete(folder: Location, files: Iterable[str]) -> None:
     """Delete unpublished shards and their indexes."""
-    places = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
-    WorkerPool(folder.store.concurrency, None).each(Location.delete, places)
+    shards = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
+    WorkerPool(folder.store.concurrency, None).each(Location.delete, shards)
 
 
 def _unlisted(folder: Location, manifest: Manifest | None) -> set[str]:
     """Return shards of parts that no manifest lists."""
     listed = set() if manifest is None else {shard.file for shard in manifest.shards}
-    return {name for name in names_in(folder) if split_of_part(name) is not None} - listed
+    return {
+        name for name in publishing.names_in(folder) if split_of_part(name) is not None
+    } - listed

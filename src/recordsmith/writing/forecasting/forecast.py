@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.sources import SamplesAhead, SampleToRead, Source, check_source, collect
+from recordsmith.sources import SamplesAhead, SampleToRead, Source, collect, source_of
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import MAX_PROBLEMS, SourceError
 from recordsmith.support.number_options import whole_number
@@ -28,7 +28,7 @@ from recordsmith.writing.forecasting.stored_sample import (
     Variant,
     make_variants,
 )
-from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.pack_options import PackOptions, SampleEncoder
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _MIN_SAMPLES = 10
 _AHEAD = 2  # samples in progress for each thread
 _CONFIDENCE = 0.99
 """Of the quantile: more than the 95 % that are stated, because sizes are skewed and the normal
-distribution is an approximation. `tests/forecasting` counts how often intervals are right."""
+distribution is an approximation. `tests/writing/forecasting` counts how often they are right."""
 
 
 def forecast(
@@ -78,7 +78,7 @@ def forecast(
     Example:
         report = rs.forecast(rs.ImageFolder("flowers"), qualities=(95, 80))
     """
-    source = check_source(source)
+    source, _ = source_of(source)
     sample_count = whole_number("sample_count", sample_count, _MIN_SAMPLES)
     seed = whole_number("seed", seed, 0)
     variants = make_variants(qualities, shorter_sides)
@@ -88,7 +88,7 @@ def forecast(
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(options.encoder(listing.reader), variants)
+    storage = SampleStorage(SampleEncoder(options, listing.reader.kinds()), variants)
     workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:

@@ -146,7 +146,7 @@ class ForecastReport(Report):
 
     def content(self) -> ReportContent:
         """Return what a terminal and a page show."""
-        best, largest = self.recommended, max(each.size_bytes.value for each in self.variants)
+        best, largest = self.recommended, max(variant.size_bytes.value for variant in self.variants)
         samples = format_count(self.sample_count, "sample")
         verdict = "only the size is forecast"
         if best is not self.original:
@@ -157,16 +157,16 @@ class ForecastReport(Report):
         heads = ("stored as", "size", "", "error", "of original", "SSIM", "lowest SSIM")
         rows = [
             (
-                each.label,
-                format_size(each.size_bytes.value),
-                Bar(each.size_bytes.value / max(1.0, largest)),
-                _error(each.error),
-                _percent(each.ratio),
-                _number(each.ssim),
-                _number(each.lowest_ssim),
-                each.pack_options or "none",
+                variant.label,
+                format_size(variant.size_bytes.value),
+                Bar(variant.size_bytes.value / max(1.0, largest)),
+                _error(variant.error),
+                _percent(variant.ratio),
+                _number(variant.ssim),
+                _number(variant.lowest_ssim),
+                variant.pack_options or "none",
             )
-            for each in self.variants
+            for variant in self.variants
         ]
         listed = (
             ("unreadable", "samples that cannot be read.", self.unreadable, self.unreadable_count),
@@ -200,7 +200,6 @@ class ForecastReport(Report):
         )
 
     def _notes(self) -> Iterator[str]:
-        """Sentences that explain the table."""
         if not self.image_count:
             yield f"No sample has an encoded image in `{IMAGE}`, so only the size is forecast."
             return

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.format.example import decode_payload
+from recordsmith.format.example.feature_values import only_value
 from recordsmith.format.example.keys import FORMAT, IMAGE
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.image import (
@@ -131,8 +132,8 @@ class SampleStorage:
             sample.failure = "; ".join(error.lines)
             return sample
         features = _features_of(content)
-        data = _image_of(features)
-        if data is None:
+        data = only_value(features, IMAGE)
+        if not isinstance(data, bytes):
             return sample
         header = find_image_header(data)
         sample.has_image = header is not None
@@ -183,19 +184,11 @@ class SampleStorage:
         return StoredRecord(len(self._encoder.payload(content, ignore_note)) + FRAME_BYTES)
 
 
-def _features_of(content: Any) -> Any:
+def _features_of(content: Any) -> Mapping[str, Any]:
     """The features of a sample; records of other types, which are packed unchanged, have none."""
-    if not isinstance(content, bytes):
-        return content
-    try:
-        return decode_payload(content)
-    except DataError:
-        return {}
-
-
-def _image_of(features: Any) -> bytes | None:
-    """The encoded image of an Example; None if it has none or several."""
-    value = features.get(IMAGE) if isinstance(features, Mapping) else None
-    if value is not None and not isinstance(value, (bytes, str)) and len(value) == 1:
-        value = value[0]
-    return value if isinstance(value, bytes) else None
+    if isinstance(content, bytes):
+        try:
+            content = decode_payload(content)
+        except DataError:
+            return {}
+    return content if isinstance(content, Mapping) else {}

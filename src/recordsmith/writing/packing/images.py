@@ -13,23 +13,8 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.format.example import SequenceExample, decode_payload
+from recordsmith.format.example import SequenceExample, decode_payload, keys
 from recordsmith.format.example.feature_values import only_value, values_of
-from recordsmith.format.example.keys import (
-    BOX,
-    DEPTH,
-    DTYPE,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    MASK,
-    MASK_DTYPE,
-    MASK_FORMAT,
-    OBJECT_AREA,
-    OBJECT_MASK,
-    WIDTH,
-)
 from recordsmith.image import (
     SIGNATURE,
     ImageOptions,
@@ -44,7 +29,7 @@ from recordsmith.support.errors import DataError, SourceError, option
 if TYPE_CHECKING:  # what changes images is imported on use
     from recordsmith.image import StoredImage, StoredMask
 
-IMAGES = (IMAGE, MASK, OBJECT_MASK)
+IMAGES = (keys.IMAGE, keys.MASK, keys.OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
 
 IS_PROGRESSIVE = (
@@ -86,20 +71,20 @@ def apply_image_options(
     if options.is_default:
         find_image_note(given, note)
         return given
-    data = _only(given, IMAGE, bytes)
+    data = _only(given, keys.IMAGE, bytes)
     if data is None:
         return given
     where = _sample_name(given)
     stored = _store(data, given, options, where)
     for change in stored.changes:
         note(change, where)
-    given[IMAGE] = stored.data
-    if _only(given, FORMAT, (str, bytes)) not in (stored.format, stored.format.encode()):
-        given[FORMAT] = stored.format
-    sizes = _only(given, HEIGHT, int), _only(given, WIDTH, int)
-    given[HEIGHT], given[WIDTH] = stored.height, stored.width
+    given[keys.IMAGE] = stored.data
+    if _only(given, keys.FORMAT, (str, bytes)) not in (stored.format, stored.format.encode()):
+        given[keys.FORMAT] = stored.format
+    sizes = _only(given, keys.HEIGHT, int), _only(given, keys.WIDTH, int)
+    given[keys.HEIGHT], given[keys.WIDTH] = stored.height, stored.width
     if stored.dtype is not None:
-        given[DEPTH], given[DTYPE] = stored.depth, stored.dtype.encode()
+        given[keys.DEPTH], given[keys.DTYPE] = stored.depth, stored.dtype.encode()
     _move_masks(given, stored, note, where)
     _move_boxes(given, stored, note, where)
     _scale_areas(given, stored, sizes, note, where)
@@ -120,12 +105,12 @@ def check_png_chunks(features: Mapping[str, Any]) -> None:
                     raise
 
 
-def check_images(payload: bytes, keys: Collection[str]) -> None:
+def check_images(payload: bytes, image_keys: Collection[str]) -> None:
     """Decode all images of a record completely, as `verify --deep` does.
 
     Args:
-        keys: the features that hold images. Other features are decoded if their first bytes are
-            those of an image.
+        image_keys: the features that hold images. Others are decoded if their first bytes are those
+            of an image.
     """
     from recordsmith.checking import check_example_images
 
@@ -137,12 +122,12 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
     else:
         parts = [message]
     for features in parts:
-        image_keys = [
+        own_keys = [
             key
             for key, values in features.items()
-            if len(values) and (key in keys or _starts_like_image(values[0]))
+            if len(values) and (key in image_keys or _starts_like_image(values[0]))
         ]
-        errors = check_example_images(features, image_keys)[1]
+        errors = check_example_images(features, own_keys)[1]
         if errors:
             errors[0].path = _sample_name(features)
             raise errors[0]
@@ -156,10 +141,8 @@ def _starts_like_image(value: object) -> bool:
 
 def find_image_note(features: Mapping[str, Any], note: Note) -> None:
     """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
-    data = features.get(IMAGE)
-    if type(data) is list and len(data) == 1:
-        data = data[0]
-    if type(data) is not bytes:
+    data = only_value(features, keys.IMAGE)
+    if not isinstance(data, bytes):
         return
     is_progressive, orientation = read_jpeg_info(data)
     if is_progressive:
@@ -171,7 +154,7 @@ def find_image_note(features: Mapping[str, Any], note: Note) -> None:
 def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
     from recordsmith.image import store_image
 
-    if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
+    if _only(given, keys.FORMAT, (str, bytes)) in ("raw", b"raw"):
         raise SourceError(
             "the image is stored as raw pixels, which cannot be converted",
             sample=where,
@@ -182,7 +165,7 @@ def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: 
 
 
 @contextmanager
-def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[None]:
+def _sample_errors(where: str, key: str = keys.IMAGE, part: str = "") -> Iterator[None]:
     """Add the file name of the image, and the feature at fault, to errors in the block."""
     try:
         yield
@@ -203,22 +186,22 @@ def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[Non
 
 
 def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
-    data = _only(given, MASK, bytes)
+    data = _only(given, keys.MASK, bytes)
     if data is not None:
-        with _sample_errors(where, MASK, "the mask"):
+        with _sample_errors(where, keys.MASK, "the mask"):
             mask = _store_mask(data, stored, raw=stored.format == "raw")
         if mask.is_changed:
-            given[MASK] = mask.data
-            given[MASK_FORMAT] = mask.format
+            given[keys.MASK] = mask.data
+            given[keys.MASK_FORMAT] = mask.format
             note(MASK_RAW if mask.format == "raw" else MASK_CHANGED, where)
         if mask.format == "raw":
-            given[MASK_DTYPE] = mask.dtype.encode()
+            given[keys.MASK_DTYPE] = mask.dtype.encode()
     masks = []
-    for number, one in enumerate(values_of(given.get(OBJECT_MASK)), 1):
-        with _sample_errors(where, OBJECT_MASK, f"the mask of object {number}"):
+    for number, one in enumerate(values_of(given.get(keys.OBJECT_MASK)), 1):
+        with _sample_errors(where, keys.OBJECT_MASK, f"the mask of object {number}"):
             masks.append(_store_mask(one, stored))
     if any(mask.is_changed for mask in masks):
-        given[OBJECT_MASK] = [mask.data for mask in masks]
+        given[keys.OBJECT_MASK] = [mask.data for mask in masks]
         note(MASK_CHANGED, where)
 
 
@@ -236,15 +219,15 @@ def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> Store
 
 def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
     """Coordinates are fractions of the sides, so only rotation changes them."""
-    if stored.orientation_applied == 1 or not all(key in given for key in BOX):
+    if stored.orientation_applied == 1 or not all(key in given for key in keys.BOX):
         return
-    sides = [[float(place) for place in values_of(given[key])] for key in BOX]
+    sides = [[float(place) for place in values_of(given[key])] for key in keys.BOX]
     if not sides[0]:
         return
     from recordsmith.image import orient_box
 
     boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
-    for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
+    for key, places in zip(keys.BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)
     note(BOXES_ROTATED, where)
 
@@ -258,11 +241,11 @@ def _scale_areas(
 ) -> None:
     """Areas are in pixels, so they change with the size of the image."""
     height, width = sizes
-    areas = values_of(given.get(OBJECT_AREA))
+    areas = values_of(given.get(keys.OBJECT_AREA))
     if not len(areas) or not height or not width or height * width == stored.height * stored.width:
         return
     scale = stored.height * stored.width / (height * width)
-    given[OBJECT_AREA] = [float(area) * scale for area in areas]
+    given[keys.OBJECT_AREA] = [float(area) * scale for area in areas]
     note(AREAS_SCALED, where)
 
 
@@ -287,5 +270,5 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
 
 
 def _sample_name(features: Mapping[str, Any]) -> str:
-    name = only_value(features, FILENAME)
+    name = only_value(features, keys.FILENAME)
     return "an image without image/filename" if name is None else os.fsdecode(name)

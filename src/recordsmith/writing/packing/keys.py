@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from recordsmith.format.example.feature_values import only_value
@@ -43,7 +42,7 @@ class KeyScheme:
     name: str
     keys: Mapping[str, str | None]
     keeps_others: bool = True
-    formats: Mapping[bytes, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    formats: Mapping[bytes, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [key for key in self.keys.values() if key is not None]
@@ -138,47 +137,30 @@ def _depth(encoded: bytes) -> int:
         raise SourceError("cannot read the number of channels: unsupported image format") from None
 
 
-PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
-    {
-        scheme.name: scheme
-        for scheme in (
-            KeyScheme(  # class folders, as in TF-Slim's scripts
-                "slim",
-                {key: key for key in (IMAGE, FORMAT, CLASS_LABEL, HEIGHT, WIDTH)},
-                keeps_others=False,
-                formats=MappingProxyType({b"jpeg": b"jpg"}),
-            ),
-            KeyScheme(  # pairs of image and mask as raw arrays
-                "raw-pairs",
-                {
-                    HEIGHT: "height",
-                    WIDTH: "width",
-                    IMAGE: "image_raw",
-                    MASK: "mask_raw",
-                },
-                keeps_others=False,
-            ),
-            KeyScheme(  # images with their shape, raw or encoded
-                "rows-cols",
-                {
-                    FILENAME: "filename",
-                    HEIGHT: "rows",
-                    WIDTH: "cols",
-                    DEPTH: "channels",
-                    IMAGE: "image",
-                    CLASS_LABEL: "label",
-                },
-                keeps_others=False,
-            ),
-            KeyScheme(  # just enough to train a classifier
-                "label-text-encoded",
-                {
-                    CLASS_LABEL: "label",
-                    CLASS_TEXT: "text",
-                    IMAGE: "encoded",
-                },
-                keeps_others=False,
-            ),
-        )
-    }
-)
+def _preset(name: str, keys: Mapping[str, str], **options: Any) -> KeyScheme:
+    return KeyScheme(name, keys, keeps_others=False, **options)
+
+
+_SLIM = {key: key for key in (IMAGE, FORMAT, CLASS_LABEL, HEIGHT, WIDTH)}
+_RAW_PAIRS = {HEIGHT: "height", WIDTH: "width", IMAGE: "image_raw", MASK: "mask_raw"}
+_ROWS_COLS = {
+    FILENAME: "filename",
+    HEIGHT: "rows",
+    WIDTH: "cols",
+    DEPTH: "channels",
+    IMAGE: "image",
+    CLASS_LABEL: "label",
+}
+PRESETS: Mapping[str, KeyScheme] = {
+    scheme.name: scheme
+    for scheme in (
+        # class folders, as in TF-Slim's scripts
+        _preset("slim", _SLIM, formats={b"jpeg": b"jpg"}),
+        # pairs of image and mask as raw arrays
+        _preset("raw-pairs", _RAW_PAIRS),
+        # images with their shape, raw or encoded
+        _preset("rows-cols", _ROWS_COLS),
+        # just enough to train a classifier
+        _preset("label-text-encoded", {CLASS_LABEL: "label", CLASS_TEXT: "text", IMAGE: "encoded"}),
+    )
+}

@@ -65,7 +65,6 @@ class _RenumberedSource:
         self.root = getattr(source, "root", None)
 
     def list_samples(self) -> Listing:
-        """List the samples of the source with the class names of the dataset."""
         listing = self._source.list_samples()
         if listing.class_names is None:
             return listing
@@ -110,13 +109,11 @@ class _RenumberedSource:
 class _RenumberedReader:
     """Reads samples, and changes the numbers of their classes."""
 
-    def __init__(self, reader: SampleReader, table: Mapping[int, int]) -> None:
-        """`table`: new numbers by old ones."""
+    def __init__(self, reader: SampleReader, new_numbers: Mapping[int, int]) -> None:
         self._reader = reader
-        self._table = table
+        self._new_numbers = new_numbers
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read a sample."""
         content = self._reader.read(sample, note)
         if not isinstance(content, Mapping) or MASK in content:
             what = "a mask" if isinstance(content, Mapping) else "a record"
@@ -129,7 +126,7 @@ class _RenumberedReader:
         for key in (CLASS_LABEL, OBJECT_LABEL):
             if key in features:
                 labels = np.atleast_1d(np.asarray(features[key], np.int64))
-                features[key] = np.array([self._table[n] for n in labels.tolist()], np.int64)
+                features[key] = np.array([self._new_numbers[n] for n in labels.tolist()], np.int64)
         return features
 
     def kinds(self) -> Mapping[str, Kind]:

@@ -34,18 +34,7 @@ from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    check_task_folder,
-    claimed_folder,
-    clean_up,
-    clean_up_after_kill,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    publish_dataset,
-)
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.shards import ShardResult, check_written
 from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_result
@@ -175,7 +164,7 @@ def pack(
         citation=citation,
         numbers_of=numbers_of,
     )
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     job, reader, assignment = _prepare(source, out, options, like)
     portable = None if engine is None else portable_reader(reader)
 
@@ -254,7 +243,7 @@ def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
     task = task if isinstance(task, PackTask) else PackTask.from_json(task)
     try:
         with (as_folder(task.out) / INTERNAL_FOLDER).locked(is_shared=True):
-            check_task_folder(as_folder(task.out))
+            publishing.check_task_folder(as_folder(task.out))
             return pack_shard(task)
     except RecordsmithError:
         raise
@@ -366,16 +355,16 @@ def _complete(
     if names is not None:
         report.class_count = sum(name is not None for name in names)
     files = [shard.file for shard in job.shards]
-    with locked_folder(folder) as notices:
+    with publishing.locked_folder(folder) as notices:
         report.notices += notices
-        earlier = existing_dataset(
+        earlier = publishing.existing_dataset(
             folder, job.fingerprint, files, has_label_map=job.has_label_map, overwrite=overwrite
         )
         if earlier is not None and not overwrite:
             report_existing(report, earlier, job.sample_count, skip_errors)
-            clean_up_after_kill(folder)
+            publishing.clean_up_after_kill(folder)
             return report
-        with claimed_folder(
+        with publishing.claimed_folder(
             folder,
             job.fingerprint,
             files,
@@ -383,12 +372,12 @@ def _complete(
             earlier=earlier,
             keeps_shards=not in_this_process,
         ) as claimed:
-            clean_up(claimed, keeping=files)
+            publishing.clean_up(claimed, keeping=files)
             results = write(claimed)
             if not in_this_process:
                 check_written(claimed, results, earlier)
             add_results(report, job, results, skip_errors)
-            manifest = make_manifest(
+            manifest = publishing.make_manifest(
                 job.splits,
                 zip([shard.split for shard in job.shards], results, strict=True),
                 options.shard_compression,
@@ -407,12 +396,8 @@ def _complete(
             report.notices += _unknown_features(options, manifest)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
-            publish_dataset(
-                claimed,
-                job.fingerprint,
-                manifest,
-                has_label_map=job.has_label_map,
-                earlier=earlier,
+            publishing.publish_dataset(
+                claimed, manifest, has_label_map=job.has_label_map, earlier=earlier
             )
     report.fill(manifest)
     return report
@@ -448,4 +433,4 @@ def _check_folder(source: Source, folder: Location) -> None:
             value=str(folder),
             remedy="Choose a folder outside the source.",
         )
-    check_folder(folder)
+    publishing.check_folder(folder)

@@ -18,7 +18,7 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Content, Note, SampleReader
+from recordsmith.sources import Content, Note
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.writing.packing.images import (
@@ -27,7 +27,7 @@ from recordsmith.writing.packing.images import (
     check_images,
     check_png_chunks,
 )
-from recordsmith.writing.packing.keys import KeyScheme, resolve_keys
+from recordsmith.writing.packing.keys import resolve_keys
 
 _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 """What `Weighted` and `Episodes` read of each record before the first batch."""
@@ -94,15 +94,6 @@ class PackOptions:
         keys = (*self.numbers_of, label, _FIRST_STEPS)
         return [key for key in dict.fromkeys(keys) if key is not None]
 
-    def encoder(self, reader: SampleReader) -> SampleEncoder:
-        """Return the encoder for the samples of a reader."""
-        return SampleEncoder(
-            reader.kinds(),
-            resolve_keys(self.keys),
-            self.image_options,
-            checks_images=self.check_images,
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Return all options as a JSON-able dict."""
         return fields_to_json(self)
@@ -125,27 +116,15 @@ class PackOptions:
 
 
 class SampleEncoder:
-    """Converts the content of samples to payloads. Thread-safe.
+    """Converts the content of samples to payloads, by the options of a job. Thread-safe."""
 
-    kinds: the kinds of features that cannot be inferred from values, by canonical key.
-    keys: names of features in the records; None for the canonical keys.
-    image_options: how to store images; None keeps their bytes.
-    checks_images: whether to decode every stored image completely.
-    """
-
-    def __init__(
-        self,
-        kinds: Mapping[str, Kind],
-        keys: KeyScheme | None = None,
-        image_options: ImageOptions | None = None,
-        *,
-        checks_images: bool = False,
-    ) -> None:
-        self.keys = keys
+    def __init__(self, options: PackOptions, kinds: Mapping[str, Kind]) -> None:
+        """`kinds`: of features whose kind does not follow from values, by canonical key."""
+        self._keys = keys = resolve_keys(options.keys)
         self._kinds = kinds if keys is None else keys.renamed(kinds)
-        self._images = ImageOptions() if image_options is None else image_options
-        self._checks_images = checks_images
-        self.is_heavy = checks_images or not self._images.is_default
+        self._images = options.image_options or ImageOptions()
+        self._checks_images = options.check_images
+        self.is_heavy = options.check_images or not self._images.is_default
         """Whether preparing a sample costs more than handing it to another thread."""
         self.keeps_records = not self.is_heavy and keys is None
         """Whether the payloads of records are stored unchanged and unchecked."""
@@ -160,7 +139,7 @@ class SampleEncoder:
         return payload
 
     def _payload(self, content: Content, note: Note) -> bytes:
-        changes = self.keys is not None or not self._images.is_default
+        changes = self._keys is not None or not self._images.is_default
         if isinstance(content, bytes):
             if not changes:
                 return content
@@ -169,11 +148,11 @@ class SampleEncoder:
             if changes:
                 raise OptionError(
                     f"{option('keys')} and image options do not support SequenceExamples",
-                    option="keys" if self.keys is not None else "image_options",
+                    option="keys" if self._keys is not None else "image_options",
                 )
             return encode_sequence_example(*content, self._kinds)
         check_png_chunks(content)
         content = apply_image_options(content, self._images, note)
-        if self.keys is not None:
-            content = self.keys.apply(content)
+        if self._keys is not None:
+            content = self._keys.apply(content)
         return encode_example(content, self._kinds)

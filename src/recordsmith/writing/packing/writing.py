@@ -40,7 +40,7 @@ from recordsmith.writing.building.shards import (
     complete_shard,
     survey_written,
 )
-from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.pack_options import PackOptions, SampleEncoder
 from recordsmith.writing.packing.shard_assignment import ShardAssignment
 
 _LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
@@ -69,7 +69,7 @@ class ShardPacker:
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
-        self._encoder = options.encoder(reader)
+        self._encoder = SampleEncoder(options, reader.kinds())
         self._has_objects = keys.OBJECT_LABEL in reader.kinds()
         if self._encoder.keeps_records and hasattr(reader, "frames"):
             self._frames = reader.frames()
@@ -90,7 +90,6 @@ class ShardPacker:
             )
 
     def _complete(self, shard: ShardPlan, trusting: bool, keeps_skipped: bool) -> ShardResult:
-        """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
@@ -126,7 +125,7 @@ class ShardPacker:
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
         return ShardResult(
-            writer.entry,
+            writer.entry(),
             schema.packed(),
             bytes_in,
             _first(skipped),
@@ -161,7 +160,7 @@ class ShardPacker:
             writer.columns = columns
         else:
             schema = survey_written(writer, self._kept)
-        return ShardResult(writer.entry, schema.packed(), bytes_in, skipped)
+        return ShardResult(writer.entry(), schema.packed(), bytes_in, skipped)
 
     def _encoded(self, shard: ShardPlan) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
@@ -220,7 +219,6 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
 
 
 def _hash_versions(samples: SampleTable, numbers: Int64Array) -> str | None:
-    """The hash of the versions of some samples; None if they have none."""
     if samples.versions is None:
         return None
     digest = hashlib.blake2b(digest_size=16)

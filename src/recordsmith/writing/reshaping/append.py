@@ -40,18 +40,8 @@ from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    claimed_folder,
-    clean_up_after_kill,
-    finish_publishing,
-    is_publishing,
-    locked_folder,
-    names_in,
-    publish_dataset,
-)
 from recordsmith.writing.building.shards import ShardResult
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
@@ -160,7 +150,7 @@ def append(
         print(report.appended_count)
     """
     folder = as_folder(out)
-    check_folder(folder)
+    publishing.check_folder(folder)
     if split is not None and (not isinstance(split, str) or not is_valid_file_name(split)):
         raise OptionError(option="split", value=split, expected="part of a valid file name")
     if not folder.is_folder():
@@ -170,12 +160,15 @@ def append(
             value=str(folder),
             remedy=f"`recordsmith pack` creates a dataset. {_PACK_FIRST}",
         )
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     with _advising_to_pack():
         inputs = find_inputs(paths, None, folder)
     if split is not None:
-        inputs = _of_one_split(inputs, split)
-    with locked_folder(folder, needs_lock=lock) as notices:
+        for shard in inputs.shards:
+            shard.split = split
+        schemas = {} if inputs.schema is None else {split: inputs.schema}
+        inputs = replace(inputs, splits=(split,), schemas=schemas)
+    with publishing.locked_folder(folder, needs_lock=lock) as notices:
         report = _AppendJob(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
     return report
@@ -208,12 +201,14 @@ class _AppendJob:
         if note is not None and note.base:
             is_complete = manifest is not None and manifest.last_fingerprint == note.fingerprint
             is_own = note.fingerprint == self._fingerprint(note.base)
-            if is_own and (is_complete or manifest is None or is_publishing(folder, note)):
+            if is_own and (
+                is_complete or manifest is None or publishing.is_publishing(folder, note)
+            ):
                 # it was interrupted while it published its shards
-                with claimed_folder(
+                with publishing.claimed_folder(
                     folder, note.fingerprint, (), earlier=manifest, base=note.base
                 ) as claimed:
-                    finished = finish_publishing(claimed)
+                    finished = publishing.finish_publishing(claimed)
                 return AppendReport.from_manifest(folder, finished, _append_history(finished)[-1])
             # another append, which has not renamed anything or is complete
             if manifest is not None and folder.store.can_rename:
@@ -223,12 +218,12 @@ class _AppendJob:
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
-                clean_up_after_kill(folder)
+                publishing.clean_up_after_kill(folder)
                 return report
         files: list[str] = []
         base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
-        with claimed_folder(folder, job, files, earlier=manifest, base=base) as claimed:
+        with publishing.claimed_folder(folder, job, files, earlier=manifest, base=base) as claimed:
             new = self._build(claimed, manifest, base, files)
         return AppendReport.from_manifest(folder, new, _append_history(new)[-1])
 
@@ -244,8 +239,8 @@ class _AppendJob:
                 value=str(self.folder),
                 remedy=_REWRITE,
             )
-        places = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
-        overwritten = {str(place) for place in places if place.exists()}
+        locations = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
+        overwritten = {str(location) for location in locations if location.exists()}
         for wrong in check_labels(located):
             if wrong.path in overwritten:
                 wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
@@ -253,7 +248,6 @@ class _AppendJob:
         return manifest
 
     def _fingerprint(self, base: str) -> str:
-        """Return a hash of the inputs and of the dataset they are appended to."""
         inputs = self.inputs
         document: list[Any] = [_VERSION, base, inputs.identities(), inputs.class_names]
         return fingerprint(document)
@@ -290,9 +284,8 @@ class _AppendJob:
         splits = [shard.split for shard in plan.shards]
         added = list(zip(splits, results, strict=True))
         new = _merge_manifest(manifest, added, renamed, names, step)
-        publish_dataset(
+        publishing.publish_dataset(
             folder,
-            job,
             new,
             has_label_map=(folder / LABEL_MAP_NAME).exists(),
             renamed=renamed,
@@ -318,7 +311,9 @@ class _AppendJob:
 
     def _check_unused(self, names: set[str]) -> None:
         note = read_begun_note(self.folder)  # of this job, before it was interrupted
-        there = set(names_in(self.folder)) - set(note.removed if note is not None else ())
+        there = set(publishing.names_in(self.folder)) - set(
+            note.removed if note is not None else ()
+        )
         for name in sorted(there & names):
             raise OptionError(
                 f"{self.folder / name} is not part of the dataset and has the name of a new shard",
@@ -326,13 +321,6 @@ class _AppendJob:
                 value=str(self.folder),
                 remedy="Move it to another folder.",
             )
-
-
-def _of_one_split(inputs: Inputs, split: str) -> Inputs:
-    for shard in inputs.shards:
-        shard.split = split
-    schemas = {} if inputs.schema is None else {split: inputs.schema}
-    return replace(inputs, splits=(split,), schemas=schemas)
 
 
 # -- schemas and classes ---------------------------------------------------------------------------

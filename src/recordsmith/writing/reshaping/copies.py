@@ -155,7 +155,7 @@ class CopyJob:
         else:
             written = survey_written(writer)
             schema = written if is_surveyed else schema
-        return ShardResult(writer.entry, schema.packed(), bytes_in)
+        return ShardResult(writer.entry(), schema.packed(), bytes_in)
 
 
 def _inputs_for_task(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,6 @@ from recordsmith.support.words import first_of
 from recordsmith.support.work import WorkerPool
 
 _NAMED = 5  # files in a notice
-_Value = TypeVar("_Value")
 _GROUP_BYTES = 16 << 20  # of scattered records that are read together, from many files
 _MAX_STEPS = 20  # of the history of the inputs
 
@@ -160,10 +159,10 @@ class InputSelection:
         if not isinstance(paths_or_dataset, Dataset) and not is_split_slice(split):
             return cls(paths_or_dataset, None if split is None else (split,))
         dataset = dataset_of(paths_or_dataset, split)
-        places, splits = dataset.view.origin
+        locations, splits = dataset.view.origin
         records = records_of(dataset)
         if records.has_all:
-            return cls(places, splits)
+            return cls(locations, splits)
         if not records.is_in_file_order or records.repeats:
             raise OptionError(
                 "this cannot read a selection that is shuffled, in another order than the files, "
@@ -179,7 +178,7 @@ class InputSelection:
             part.location: range(part.record_count) if part.numbers is None else part.numbers
             for part in records.parts()
         }
-        return cls(places, splits, records.describe(), numbers)
+        return cls(locations, splits, records.describe(), numbers)
 
     @property
     def split(self) -> str | None:
@@ -198,7 +197,7 @@ class InputSelection:
 def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> Inputs:
     """Find the shards of `paths`, of some splits or of all; `out` is the output folder."""
     listed = as_places(paths)
-    check_separate(out, [place for place in listed if place.is_folder()])
+    check_separate(out, [location for location in listed if location.is_folder()])
     parts = locate_each(listed)
     if splits is not None:
         for split in splits:
@@ -223,6 +222,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     class_names, has_label_map = _classes(listed, parts)
     notices += background_notices(class_names) if has_label_map else []
     manifests = [part.manifest for part in parts]
+    arrow_schemas = {manifest.arrow_schema if manifest else None for manifest in manifests}
     return Inputs(
         tuple(shards),
         infos,
@@ -234,31 +234,25 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         _schemas(parts),
         class_names,
         has_label_map,
-        tuple(place.name for place in listed),
+        tuple(location.name for location in listed),
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
         tuple(notices),
-        _common(None if manifest is None else manifest.arrow_schema for manifest in manifests),
+        arrow_schemas.pop() if len(arrow_schemas) == 1 else None,
     )
 
 
-def _common(values: Iterable[_Value | None]) -> _Value | None:
-    """The value, if all are equal."""
-    first, *others = values
-    return first if all(value == first for value in others) else None
-
-
-def check_separate(out: Location, places: Sequence[Location]) -> None:
+def check_separate(out: Location, locations: Sequence[Location]) -> None:
     """Raise OptionError if the output folder lies in an input folder or contains an input file."""
-    for place in places:
+    for location in locations:
         relation = ""
-        if place.is_folder() and place.contains(out):
-            is_same = out.identity == place.identity
-            relation = f"{'is' if is_same else 'lies in'} the input folder {place}"
-        elif not place.is_folder() and out.identity in (
-            place.parent.identity,
-            place.identity.rpartition("/")[0],
+        if location.is_folder() and location.contains(out):
+            is_same = out.identity == location.identity
+            relation = f"{'is' if is_same else 'lies in'} the input folder {location}"
+        elif not location.is_folder() and out.identity in (
+            location.parent.identity,
+            location.identity.rpartition("/")[0],
         ):
-            relation = f"contains the input file {place}"
+            relation = f"contains the input file {location}"
         if relation:
             raise OptionError(
                 f"the output folder {out} {relation}",

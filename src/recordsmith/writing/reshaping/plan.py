@@ -193,17 +193,17 @@ class Pool:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def chosen(self, place: int) -> MatchedRecords:
-        """Return the records of `inputs[place]`."""
+    def chosen(self, index: int) -> MatchedRecords:
+        """Return the records of `inputs[index]`."""
         if self._chosen is None:
-            return MatchedRecords(np.ones(self._record_counts[place], np.bool_))
-        return self._chosen[self.inputs[place]]
+            return MatchedRecords(np.ones(self._record_counts[index], np.bool_))
+        return self._chosen[self.inputs[index]]
 
     def drawn(self, draw: Draw, count: int) -> Pool:
         """Return the `count` records that a draw keeps."""
         chosen = {
-            number: self.chosen(place).drawn(draw, int(self.starts[place]))
-            for place, number in enumerate(self.inputs)
+            number: self.chosen(index).drawn(draw, int(self.starts[index]))
+            for index, number in enumerate(self.inputs)
         }
         size_bytes = self.size_bytes * count // max(1, len(self))
         return Pool(self._records, self.inputs, chosen, size_bytes)
@@ -211,16 +211,16 @@ class Pool:
     def spans(self, start: int, stop: int) -> Iterator[range | Int64Array]:
         """Yield the positions of the ranks start:stop among all inputs, ranges within an input."""
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
-        for place in range(first, len(self.inputs)):
-            low, high = int(self.starts[place]), int(self.starts[place + 1])
+        for index in range(first, len(self.inputs)):
+            low, high = int(self.starts[index]), int(self.starts[index + 1])
             if low >= stop:
                 return
             begin, end = max(low, start) - low, min(high, stop) - low
-            first_position = int(self._records.starts[self.inputs[place]])
-            if begin < end and high - low == self._record_counts[place]:
+            first_position = int(self._records.starts[self.inputs[index]])
+            if begin < end and high - low == self._record_counts[index]:
                 yield range(first_position + begin, first_position + end)
             elif begin < end:
-                positions = self.chosen(place).numbers()[begin:end] + first_position
+                positions = self.chosen(index).numbers()[begin:end] + first_position
                 for cut in range(0, len(positions), _POSITIONS):
                     yield positions[cut : cut + _POSITIONS]
 
@@ -233,7 +233,7 @@ class Pool:
                 ranks + shifts[np.searchsorted(self.starts, ranks, side="right") - 1]
             )
         all_positions = np.concatenate(
-            [self.chosen(place).numbers() + first for place, first in enumerate(firsts.tolist())]
+            [self.chosen(index).numbers() + first for index, first in enumerate(firsts.tolist())]
         )
         return lambda ranks: all_positions[ranks]
 
@@ -262,11 +262,6 @@ class ReshardPlan:
     def size_bytes(self) -> int:
         """Approximate size of the copied records."""
         return sum(_sizes(self.pools, self.counts).values())
-
-    def is_unchanged(self, split: str) -> bool:
-        """Whether the split keeps all its records, in any order."""
-        pool = self.pools[split]
-        return pool.has_all_records and self.counts[split] == len(pool)
 
     def spans(self) -> Callable[[ShardPlan], Iterator[range | Int64Array]]:
         """Return a function that yields the positions of the records of a shard, in order."""

@@ -14,27 +14,12 @@ from typing import Any
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest, Paths, ShardCounts, parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    DAMAGED_RECORDS,
-    DataError,
-    OptionError,
-    located,
-    option,
-)
+from recordsmith.support.errors import DAMAGED_RECORDS, DataError, OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    claimed_folder,
-    clean_up_after_kill,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    publish_dataset,
-)
 from recordsmith.writing.building.shards import ShardResult, completed_files
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
@@ -275,14 +260,14 @@ def _run(
     progress: Progress | None,
 ) -> ReshardReport:
     folder = as_folder(out)
-    check_folder(folder)
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    publishing.check_folder(folder)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
     options = replace(options, split=selection.split, selection=selection.description)
     job = _ReshardJob(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)
-    with locked_folder(folder) as notices:
+    with publishing.locked_folder(folder) as notices:
         report = job.run()
     report.notices += notices
     return report
@@ -313,14 +298,13 @@ class _ReshardJob:
             self.options.edits.check(schema, self.inputs.class_names)
 
     def run(self) -> ReshardReport:
-        """Run the job in a locked folder."""
         earlier = self._earlier(())
         if earlier is not None and not self.overwrite:
-            clean_up_after_kill(self.folder)
+            publishing.clean_up_after_kill(self.folder)
             return ReshardReport.from_manifest(self.folder, earlier, is_new=False)
         files = completed_files(self.folder)  # perhaps of this job; its files are not known yet
         try:
-            with claimed_folder(
+            with publishing.claimed_folder(
                 self.folder,
                 self.fingerprint,
                 files,
@@ -339,7 +323,7 @@ class _ReshardJob:
         )
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
-        return existing_dataset(
+        return publishing.existing_dataset(
             self.folder,
             self.fingerprint,
             files,
@@ -382,12 +366,8 @@ class _ReshardJob:
         )
         results = job.run(plan.shards, plan.spans(), records, folder, workers, self.engine, earlier)
         manifest = self._manifest(plan, results, known, records, notices)
-        publish_dataset(
-            folder,
-            self.fingerprint,
-            manifest,
-            has_label_map=inputs.has_label_map,
-            earlier=earlier,
+        publishing.publish_dataset(
+            folder, manifest, has_label_map=inputs.has_label_map, earlier=earlier
         )
         return manifest, sum(result.was_reused for result in results)
 
@@ -421,10 +401,10 @@ class _ReshardJob:
             return {}
         return {
             split: schema
-            for split, schema in self.inputs.schemas.items()
-            if split in plan.pools
-            and plan.is_unchanged(split)
-            and schema.record_count == len(plan.pools[split])
+            for split, pool in plan.pools.items()
+            if pool.has_all_records
+            and (schema := self.inputs.schemas.get(split)) is not None
+            and schema.record_count == plan.counts[split] == len(pool)
         }
 
     def _manifest(
@@ -448,7 +428,7 @@ class _ReshardJob:
             "bytes_in": inputs.size_bytes,
             "notices": notices,
         }
-        manifest = make_manifest(
+        manifest = publishing.make_manifest(
             plan.pools,
             zip([shard.split for shard in plan.shards], results, strict=True),
             plan.compression,

@@ -26,17 +26,7 @@ from recordsmith.dataset import (
     as_places,
     locate,
 )
-from recordsmith.format.wire import (
-    HEAD_BYTES,
-    Compression,
-    IntactFrames,
-    LostBytes,
-    Repair,
-    detect_compression,
-    detect_other_format,
-    inflate_damaged_stream,
-    recover,
-)
+from recordsmith.format import wire
 from recordsmith.stores import Location, PlaceLike, ScratchFile, as_folder
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -52,16 +42,7 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.writing.building.publishing import (
-    WRITING_THREADS,
-    check_folder,
-    claimed_folder,
-    clean_up,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    publish_dataset,
-)
+from recordsmith.writing.building import publishing
 from recordsmith.writing.building.shards import ShardResult, open_partial_shard, survey_written
 from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
 
@@ -99,11 +80,11 @@ class SalvagedShard:
     expected_count: int | None = None
     size_bytes: int = 0
     compression: str = "none"
-    lost: list[LostBytes] = field(default_factory=list)
+    lost: list[wire.LostBytes] = field(default_factory=list)
     lost_count: int = 0
     lost_bytes: int = 0
-    breaks: list[LostBytes] = field(default_factory=list)
-    repairs: list[Repair] = field(default_factory=list)
+    breaks: list[wire.LostBytes] = field(default_factory=list)
+    repairs: list[wire.Repair] = field(default_factory=list)
     repair_count: int = 0
     problem: str = ""
 
@@ -117,13 +98,13 @@ class SalvagedShard:
             or (self.expected_count or 0) > self.record_count
         )
 
-    def add_lost(self, lost: LostBytes) -> None:
+    def add_lost(self, lost: wire.LostBytes) -> None:
         self.lost_count += 1
         self.lost_bytes += lost.stop - lost.start
         if len(self.lost) < MAX_LISTED:
             self.lost.append(lost)
 
-    def add_repair(self, repair: Repair) -> None:
+    def add_repair(self, repair: wire.Repair) -> None:
         self.repair_count += 1
         if len(self.repairs) < MAX_LISTED:
             self.repairs.append(repair)
@@ -223,32 +204,28 @@ def salvage(
         print(report.lost_bytes)
     """
     folder = as_folder(out)
-    check_folder(folder)
-    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
+    publishing.check_folder(folder)
+    workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     located = locate(paths, split, around_defects=True)
-    places = [shard.location for shard in located.shards]
-    check_separate(folder, [*as_places(paths), *places])
-    job = _SalvageJob(located, folder, _shard_names(places), workers)
-    with locked_folder(folder) as notices:
+    locations = [shard.location for shard in located.shards]
+    check_separate(folder, [*as_places(paths), *locations])
+    job = _SalvageJob(located, folder, _shard_names(locations), workers)
+    with publishing.locked_folder(folder) as notices:
         job.report.notices += notices
-        earlier = existing_dataset(
+        earlier = publishing.existing_dataset(
             folder,
             job.fingerprint,
             list(job.names),
             has_label_map=job.has_label_map,
             overwrite=overwrite,
         )
-        with claimed_folder(
+        with publishing.claimed_folder(
             folder, job.fingerprint, job.names, overwrite=overwrite, earlier=earlier
         ) as claimed:
-            clean_up(claimed)
+            publishing.clean_up(claimed)
             manifest = job.manifest(job.run(claimed))
-            publish_dataset(
-                claimed,
-                job.fingerprint,
-                manifest,
-                has_label_map=job.has_label_map,
-                earlier=earlier,
+            publishing.publish_dataset(
+                claimed, manifest, has_label_map=job.has_label_map, earlier=earlier
             )
     return job.report
 
@@ -284,7 +261,6 @@ class _SalvageJob:
             )
 
     def _fingerprint(self) -> str:
-        """Return a hash of names, sizes, modification times and manifest of the inputs."""
         located, files = self.located, list[Any]()
         for shard, name in zip(located.shards, self.names, strict=True):
             info = shard.info()
@@ -312,14 +288,13 @@ class _SalvageJob:
         return results
 
     def manifest(self, results: list[ShardResult | None]) -> Manifest:
-        """Return the manifest of the new dataset."""
         rescued = [
             (shard.split, result)
             for shard, result in zip(self.located.shards, results, strict=True)
             if result is not None
         ]
         old, report = self.located.manifest, self.report
-        return make_manifest(
+        return publishing.make_manifest(
             dict.fromkeys(split for split, _ in rescued),
             rescued,
             self.compression,
@@ -360,31 +335,31 @@ class _SalvageJob:
         )
 
 
-def _common_compression(located: Located) -> Compression:
+def _common_compression(located: Located) -> wire.Compression:
     """Return the compression for the new dataset: that of the manifest, or of most shards."""
     if located.manifest is not None:
         return located.manifest.compression
-    heads: Counter[Compression] = Counter()
+    heads: Counter[wire.Compression] = Counter()
     for shard in located.shards:
         with shard.location.open_read() as file, accessing(shard.location):
-            head = file.read(HEAD_BYTES)
-        heads[detect_compression(head)] += bool(head)
+            head = file.read(wire.HEAD_BYTES)
+        heads[wire.detect_compression(head)] += bool(head)
     return heads.most_common(1)[0][0] if heads else "none"
 
 
-def _shard_names(places: list[Location]) -> list[str]:
+def _shard_names(locations: list[Location]) -> list[str]:
     """Return the name of each shard in the new folder; OptionError if two have the same."""
     names: dict[str, Location] = {}
-    for place in places:
-        name = _NOT_IN_NAMES.sub("_", place.name)
+    for location in locations:
+        name = _NOT_IN_NAMES.sub("_", location.name)
         if name in names:
             raise OptionError(
-                f"{names[name]} and {place} would have the same name in the new dataset",
+                f"{names[name]} and {location} would have the same name in the new dataset",
                 option="paths",
                 value=name,
                 remedy="Salvage them into separate folders.",
             )
-        names[name] = place
+        names[name] = location
     return list(names)
 
 
@@ -395,7 +370,7 @@ def _recover_shard(
     shard: Shard,
     folder: Location,
     name: str,
-    compression: Compression,
+    compression: wire.Compression,
     advance: Callable[[int], None],
 ) -> tuple[SalvagedShard, ShardResult | None]:
     """Write the intact records of a shard under a temporary name.
@@ -410,8 +385,8 @@ def _recover_shard(
         stack.enter_context(located(shard.location))
         salvaged.size_bytes = opened.size_bytes
         file = cast(BinaryIO, opened)
-        head = file.read(HEAD_BYTES)
-        salvaged.compression = detect_compression(head)
+        head = file.read(wire.HEAD_BYTES)
+        salvaged.compression = wire.detect_compression(head)
         if salvaged.compression == "none":
             stream, advance_copy = file, advance
         else:
@@ -427,18 +402,18 @@ def _recover_shard(
             return salvaged, None
         schema = survey_written(writer)
     salvaged.file = name
-    return salvaged, ShardResult(writer.entry, schema.packed(), salvaged.size_bytes)
+    return salvaged, ShardResult(writer.entry(), schema.packed(), salvaged.size_bytes)
 
 
 def _copy(
     stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, advance: Callable[[int], None]
 ) -> None:
     reported = 0
-    for finding in recover(stream):
-        if isinstance(finding, IntactFrames):
+    for finding in wire.recover(stream):
+        if isinstance(finding, wire.IntactFrames):
             writer.write_piece(finding.frames, finding.lengths)
             reached = finding.offset + len(finding.frames)
-        elif isinstance(finding, Repair):
+        elif isinstance(finding, wire.Repair):
             salvaged.add_repair(finding)
             reached = finding.offset
         else:
@@ -456,8 +431,8 @@ def _inflate(
     spool = ScratchFile(folder=internal if internal.store.can_rename else None)
     compression = cast(Literal["gzip", "zlib"], salvaged.compression)
     reported = 0
-    for piece in inflate_damaged_stream(file, compression):
-        if isinstance(piece, LostBytes):
+    for piece in wire.inflate_damaged_stream(file, compression):
+        if isinstance(piece, wire.LostBytes):
             if len(salvaged.breaks) < MAX_LISTED:
                 salvaged.breaks.append(piece)
             continue
@@ -472,7 +447,7 @@ def _failure_reason(head: bytes) -> str:
     """Explain from the first bytes of a file why no record was recovered."""
     if not head:
         return "it is empty"
-    foreign = detect_other_format(head)
+    foreign = wire.detect_other_format(head)
     if foreign is not None:
         return foreign.sentences.removesuffix(".")
     if not any(head):

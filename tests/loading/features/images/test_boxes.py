@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image import Placement
-from recordsmith.loading.features.feature import (
-    BatchRows,
-    ColumnRequest,
-    ImageBuffer,
-    ImageFeature,
-    RandomNumbers,
-)
+from recordsmith.loading import BatchRows, ColumnRequest
+from recordsmith.loading.features.feature import ImageBuffer, ImageFeature, RandomNumbers
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 

@@ -14,8 +14,5 @@ def submessages(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> tuple[Memory, Memory, Memory]: ...
 def hash_spans(
-    buffer: BytesLike,
-    starts: Int64Array,
-    lengths: Int64Array,
-    hashes: npt.NDArray[np.uint64],
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, hashes: npt.NDArray[np.uint64]
 ) -> None: ...

@@ -17,10 +17,5 @@ class Rewriter:
         most_bytes: int,
     ) -> None: ...
     def rewrite(
-        self,
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-        first: int,
-        enough: int,
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, first: int, enough: int
     ) -> tuple[int, int, Memory, Memory]: ...

@@ -13,12 +13,7 @@ class FeatureSurvey:
     ) -> None: ...
     def settle(self) -> bool: ...
     def update(
-        self,
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-        field: int,
-        lists: bool,
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int, lists: bool
     ) -> int: ...
     def update_examples(
         self,

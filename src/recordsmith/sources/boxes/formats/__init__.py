@@ -1,7 +1,1 @@
-"""The formats of annotated images. Each module is one and registers itself."""
-
-from importlib import import_module
-from pkgutil import iter_modules
-
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+"""The formats of annotated images, one in each module; `sources.formats` has their names."""

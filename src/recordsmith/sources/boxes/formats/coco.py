@@ -60,10 +60,6 @@ class _Document(msgspec.Struct):
     images: list[msgspec.Raw] | None = None
 
 
-class _Attributes(msgspec.Struct):
-    rotation: Any = None
-
-
 class _Annotation(msgspec.Struct):
     id: Any = None
     image_id: Any = None
@@ -86,7 +82,6 @@ def matches(head: bytes) -> bool:
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    """Yield the images of a file."""
     return _CocoFile(file).images()
 
 
@@ -136,7 +131,7 @@ def _rotation(attributes: msgspec.Raw) -> float:
     if b"rotation" not in bytes(attributes):
         return 0
     try:
-        degrees = msgspec.json.decode(attributes, type=_Attributes).rotation
+        degrees: Any = msgspec.json.decode(attributes, type=dict).get("rotation")
     except (ValueError, RecursionError):  # attributes of another tool
         return 0
     return degrees % 360 if type(degrees) in (int, float) else 0
@@ -156,7 +151,6 @@ class _CocoFile:
         self._images: dict[str, AnnotatedImage] = {}
 
     def images(self) -> Iterator[AnnotatedImage]:
-        """Yield the images in the order of the file."""
         file, document = self._file, self._document()
         for value, start, _ in self._entries(document.categories, "categories", dict):
             self._add_category(value, start)

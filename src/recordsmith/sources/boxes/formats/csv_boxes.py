@@ -135,7 +135,6 @@ class _Numbers:
             self.ruled_out[notation] += not (is_inside and left < right and top < bottom)
 
     def notices(self, name: str, *, is_relative: bool) -> list[str]:
-        """What is noticed about the unit of the numbers."""
         if self.fractions:
             unit = "relative" if is_relative else "in pixels"
             larger = f", {self.larger:,} have numbers above 1" if self.larger else ""
@@ -147,7 +146,6 @@ class _Numbers:
 
 
 def _find_columns(file: AnnotationFile) -> BoxColumns:
-    """The columns of a file, checked."""
     columns = find_box_columns(file.location.read(0, HEAD_BYTES), **file.columns)
     if columns is None:
         raise SourceError(
@@ -229,13 +227,13 @@ def _choose_notation(
         remedy = f", or {option('format', 'table')} to read a record for each row"
     elif numbers.count and not is_clear:
         problem = f"the boxes in the {noun} {names} may be {join_names(possible, 'or')}"
-        remedy = ": " + join_names(f"{each} is {_MEANINGS[each]}" for each in possible)
+        remedy = ": " + join_names(f"{notation} is {_MEANINGS[notation]}" for notation in possible)
     if problem:
-        ways = join_names((option("boxes_as", each) for each in possible), "or")
+        ways = join_names((option("boxes_as", notation) for notation in possible), "or")
         remedy = f"Pass {ways} to read boxes{remedy}."
         raise SourceError(problem, path=file.name, line=columns.line, remedy=remedy)
     if numbers.count and others:
-        counts = join_names(f"{each}: {ruled_out[each]:,}" for each in others)
+        counts = join_names(f"{notation}: {ruled_out[notation]:,}" for notation in others)
         file.notices.append(
             f"boxes in {file.name} ({names}) are read as {first}, which fits all "
             f"{numbers.count:,} rows; rows that do not fit {counts}"

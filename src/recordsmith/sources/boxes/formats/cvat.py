@@ -48,7 +48,6 @@ _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    """Yield the images of a file."""
     data = text_as_utf8(file.location.read(), file.name, is_xml=True)
     file.class_names.update(enumerate(_declared_labels(data), 1))
     parser = expat.ParserCreate("utf-8")

@@ -309,7 +309,6 @@ class _Samples:
         self._check_shared()
 
     def first_labels(self) -> dict[str, bytes]:
-        """The beginnings of the first label files."""
         tree = self._index.tree
         paths = (path for path in tree.files(".txt") if path in self._used)
         return {path: tree.head(path) for path in islice(paths, MAX_OPENED)}
@@ -383,7 +382,6 @@ class _Samples:
         return None
 
     def _entries_of(self, path: str, bases: Sequence[str]) -> Iterator[Entry]:
-        """Yield the entries of a folder or list."""
         if path in self._folders:
             prefix = "" if path == "." else f"{path}/"
             paths = self._index.paths  # sorted
@@ -413,7 +411,6 @@ class _Samples:
             self._twice.append(f"{name} twice in {split}")
 
     def _entry(self, image: str) -> Entry:
-        """An image and its label file."""
         label = self._labels.find(image)
         if isinstance(label, Found):
             path = label.path
