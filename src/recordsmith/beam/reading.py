@@ -20,7 +20,7 @@ from recordsmith.dataset import (
     LocatedBlock,
     Paths,
     SelectedRecords,
-    ShardPart,
+    ShardRange,
     columns_of,
     dataset_of,
     parse_where,
@@ -157,7 +157,7 @@ class _CountedRange(NamedTuple):
     size_bytes: of a step, about.
     """
 
-    part: ShardPart
+    part: ShardRange
     step_count: int
     rows: int
     size_bytes: int
@@ -199,21 +199,21 @@ def _names(columns: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if columns is None else tuple(columns)
 
 
-def _parts(dataset: Dataset) -> list[ShardPart]:
+def _parts(dataset: Dataset) -> list[ShardRange]:
     return [part.portable() for part in records_of(dataset).in_file_order().parts()]
 
 
-def _each_part(pbegin: Any, parts: Sequence[ShardPart]) -> Any:
+def _each_part(pbegin: Any, parts: Sequence[ShardRange]) -> Any:
     groups = [
         pickle.dumps(parts[start : start + _SHARDS_TOGETHER])
         for start in range(0, len(parts), _SHARDS_TOGETHER)
     ]
-    each = beam.FlatMap(pickle.loads).with_output_types(ShardPart)
+    each = beam.FlatMap(pickle.loads).with_output_types(ShardRange)
     return pbegin | "Shards" >> beam.Create(groups) | "Each" >> each | beam.Reshuffle()
 
 
 @with_all_fields()
-def _survey(part: ShardPart) -> Schema:
+def _survey(part: ShardRange) -> Schema:
     survey = SchemaSurvey()
     for located in records_of_part(part).blocks():
         block = located.block
@@ -223,7 +223,7 @@ def _survey(part: ShardPart) -> Schema:
 
 
 @with_all_fields()
-def _count(part: ShardPart, batch_size: int | None) -> list[_CountedRange]:
+def _count(part: ShardRange, batch_size: int | None) -> list[_CountedRange]:
     """Plan the steps of a part, unless it is empty; reads nothing if it is in a manifest."""
     shard, rows = part.shard, batch_size or DEFAULT_ROWS
     size_bytes = shard.size_bytes if shard.entry is None else shard.entry.size_bytes

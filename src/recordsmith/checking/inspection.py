@@ -20,7 +20,7 @@ from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
     Paths,
-    ShardPart,
+    ShardRange,
     dataset_of,
     records_of,
     tells_split,
@@ -161,7 +161,7 @@ def inspect(
     )
 
 
-def _survey(shards: Sequence[ShardPart], progress: Progress | None) -> tuple[Schema, list[int]]:
+def _survey(shards: Sequence[ShardRange], progress: Progress | None) -> tuple[Schema, list[int]]:
     """Read all records once; return their schema and the number of records of each shard."""
     survey = SchemaSurvey()
     counts = []

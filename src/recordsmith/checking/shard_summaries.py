@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset import ShardPart
+from recordsmith.dataset import ShardRange
 from recordsmith.support.reports import ReportTable
 from recordsmith.support.serialization import to_json
 from recordsmith.support.words import size as format_size
@@ -47,7 +47,7 @@ class ShardSummary:
     compression: str
 
 
-def output_compression(shards: Iterable[ShardPart | ShardSummary]) -> str:
+def output_compression(shards: Iterable[ShardRange | ShardSummary]) -> str:
     """Return none, gzip or zlib; "mixed" if shards differ. Empty shards are ignored."""
     found = {shard.compression for shard in shards if shard.size_bytes}
     return "mixed" if len(found) > 1 else next(iter(found), "none")

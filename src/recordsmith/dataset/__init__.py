@@ -50,7 +50,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         ),
         "opening": "dataset_of open open_around_defects",
         "parts": (
-            "ShardPart blocks_of part_for_task part_from_task shard_for_task shard_from_task"
+            "ShardRange blocks_of part_for_task part_from_task shard_for_task shard_from_task"
         ),
         "record_document": (
             "contents_of feature_document json_value key_text kind_of section_documents to_document"

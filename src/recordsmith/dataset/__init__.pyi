@@ -101,7 +101,7 @@ from recordsmith.dataset.names import tells_split as tells_split
 from recordsmith.dataset.opening import dataset_of as dataset_of
 from recordsmith.dataset.opening import open as open  # noqa: A004 - named as users say it
 from recordsmith.dataset.opening import open_around_defects as open_around_defects
-from recordsmith.dataset.parts import ShardPart as ShardPart
+from recordsmith.dataset.parts import ShardRange as ShardRange
 from recordsmith.dataset.parts import blocks_of as blocks_of
 from recordsmith.dataset.parts import part_for_task as part_for_task
 from recordsmith.dataset.parts import part_from_task as part_from_task

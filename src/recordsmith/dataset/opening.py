@@ -188,7 +188,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
 # -- parts of splits -------------------------------------------------------------------------------
 
 
-class _SplitPart(NamedTuple):
+class _SplitSlice(NamedTuple):
     """A split, or a part of it: boundaries such as `100`, `-10%`, or None."""
 
     name: str
@@ -226,22 +226,22 @@ class _SplitPart(NamedTuple):
         return f"{self.name}{cut}"
 
 
-def _parse_split(split: str, names: Collection[str]) -> list[_SplitPart]:
+def _parse_split(split: str, names: Collection[str]) -> list[_SplitSlice]:
     """Parse splits and parts of them; one of the existing `names` may look like several."""
     if split in names:
-        return [_SplitPart(split)]
+        return [_SplitSlice(split)]
     parts = []
     for text in split.split("+"):
         match = _PART.fullmatch(text)
         if match is None:
             problem = f"{text.strip()!r} is not a split or a part of one"
             raise OptionError(problem, option="split", value=split, expected=_EXPECTED)
-        parts.append(_SplitPart(match["name"], match[2], match[3]))
+        parts.append(_SplitSlice(match["name"], match[2], match[3]))
     return parts
 
 
-def _parts_of(dataset: Dataset, parts: Sequence[_SplitPart]) -> Dataset:
-    if parts == [_SplitPart(name) for name in dataset.splits]:
+def _parts_of(dataset: Dataset, parts: Sequence[_SplitSlice]) -> Dataset:
+    if parts == [_SplitSlice(name) for name in dataset.splits]:
         return dataset
     if len(parts) == len(dataset.splits) == 1:
         return dataset[parts[0].positions(len(dataset))]

@@ -22,7 +22,7 @@ from recordsmith.support.errors import FileAccessError, MissingFileError
 from recordsmith.support.threads import stoppable_pool, wait_for
 
 
-class ShardPart:
+class ShardRange:
     """The records of a shard, or some of them, in order; positions in blocks count in the part."""
 
     def __init__(
@@ -61,9 +61,9 @@ class ShardPart:
     def number_of(self, position: int) -> int:
         return position if self.numbers is None else int(self.numbers[position])
 
-    def portable(self) -> ShardPart:
+    def portable(self) -> ShardRange:
         """Return a part that another process reads: see `Shard.portable`."""
-        return ShardPart(self.shard.portable(self.number_of(0)), self.numbers)
+        return ShardRange(self.shard.portable(self.number_of(0)), self.numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
         if self.numbers is None:
@@ -95,7 +95,7 @@ class ShardPart:
             yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
 
 
-def cut_part(part: ShardPart, max_bytes: int) -> Iterator[ShardPart]:
+def cut_part(part: ShardRange, max_bytes: int) -> Iterator[ShardRange]:
     """Yield a part, or pieces of at most so many bytes if its shard is large and plain."""
     shard, numbers = part.shard, part.numbers
     size = shard.size_bytes if shard.compression == "none" else 0
@@ -106,10 +106,10 @@ def cut_part(part: ShardPart, max_bytes: int) -> Iterator[ShardPart]:
     count = len(numbers)
     pieces = min(count, -(-size * count // (max_bytes * max(1, shard.record_count)))) or 1
     for piece in range(pieces):
-        yield ShardPart(shard, numbers[count * piece // pieces : count * (piece + 1) // pieces])
+        yield ShardRange(shard, numbers[count * piece // pieces : count * (piece + 1) // pieces])
 
 
-def blocks_of(parts: Sequence[ShardPart]) -> Iterator[tuple[ShardPart, RecordBlock]]:
+def blocks_of(parts: Sequence[ShardRange]) -> Iterator[tuple[ShardRange, RecordBlock]]:
     """Yield the blocks of parts in order, each with its part.
 
     Over a network, the first blocks of the next parts are read meanwhile: of twice as many after
@@ -123,7 +123,7 @@ def blocks_of(parts: Sequence[ShardPart]) -> Iterator[tuple[ShardPart, RecordBlo
     yield from _read_ahead(parts)
 
 
-def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, RecordBlock]]:
+def _read_ahead(parts: Sequence[ShardRange]) -> Generator[tuple[ShardRange, RecordBlock]]:
     for block in parts[0].blocks():
         yield parts[0], block
     process, rest = os.getpid(), iter(parts[1:])
@@ -147,7 +147,7 @@ def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, Record
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(part: ShardPart) -> Iterator[RecordBlock]:
+def _begin(part: ShardRange) -> Iterator[RecordBlock]:
     blocks = part.blocks()
     return chain(list(islice(blocks, 1)), blocks)
 
@@ -202,11 +202,11 @@ def shard_from_task(task: Mapping[str, Any]) -> Shard:
     )
 
 
-def part_for_task(part: ShardPart) -> dict[str, Any]:
+def part_for_task(part: ShardRange) -> dict[str, Any]:
     """Return a part of a shard for `part_from_task`."""
     return {**shard_for_task(part.shard), "numbers": part.numbers}
 
 
-def part_from_task(task: Mapping[str, Any]) -> ShardPart:
+def part_from_task(task: Mapping[str, Any]) -> ShardRange:
     """Open a part of a shard; errors as `shard_from_task`."""
-    return ShardPart(shard_from_task(task), task["numbers"])
+    return ShardRange(shard_from_task(task), task["numbers"])

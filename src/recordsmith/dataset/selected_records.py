@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.dataset.parts import ShardPart, blocks_of, cut_part
+from recordsmith.dataset.parts import ShardRange, blocks_of, cut_part
 from recordsmith.dataset.selection import (
     Positions,
     Selection,
@@ -71,7 +71,7 @@ class LocatedBlock(msgspec.Struct, frozen=True):
     """
 
     block: RecordBlock
-    origin: ShardPart | tuple[ShardSequence, Int64Array]
+    origin: ShardRange | tuple[ShardSequence, Int64Array]
     rows: Int64Array | None = None
 
     def select(self, rows: Int64Array) -> LocatedBlock:
@@ -263,7 +263,7 @@ class SelectedRecords:
         """Yield shard, number and payload of all records in order."""
         for located in self.blocks():
             part = located.origin
-            if isinstance(part, ShardPart) and part.numbers is None:  # the common case, faster
+            if isinstance(part, ShardRange) and part.numbers is None:  # the common case, faster
                 shard = part.shard
                 for number, payload in enumerate(located.block.payloads(), located.block.position):
                     yield shard, number, payload
@@ -276,21 +276,21 @@ class SelectedRecords:
         for shard, number, payload in self.payloads():
             yield shard, number, bytes(payload)
 
-    def parts(self) -> list[ShardPart]:
+    def parts(self) -> list[ShardRange]:
         """The parts of the shards with selected records, in order.
 
         The records must be in the order of the files: see `in_file_order`.
         """
         records = self._records
         if self._selection is None:
-            return [ShardPart(shard, None, records.opened) for shard in records.shards]
+            return [ShardRange(shard, None, records.opened) for shard in records.shards]
         run = self._selection.run
         if run is not None and run.step < 0:  # of one record at most
             run = range(run[0], run[0] + 1) if run else range(0)
         numbers: Any = self._selection.all() if run is None else run
         if not len(numbers):
             return []
-        parts: list[ShardPart] = []
+        parts: list[ShardRange] = []
         starts = records.starts
         first = bisect.bisect_right(starts, numbers[0]) - 1
         for number in range(first, bisect.bisect_right(starts, numbers[-1])):
@@ -303,7 +303,7 @@ class SelectedRecords:
                 range(inner.start - begin, inner.stop - begin, inner.step) if run else inner - begin
             )
             is_whole = isinstance(inner, range) and inner == range(end - begin)
-            parts.append(ShardPart(shard, None if is_whole else inner, records.opened))
+            parts.append(ShardRange(shard, None if is_whole else inner, records.opened))
         return parts
 
     def in_file_order(self) -> SelectedRecords:
@@ -361,14 +361,14 @@ def joined_shards(shards: Sequence[Shard]) -> SelectedRecords:
     return SelectedRecords(ShardSequence(shards))
 
 
-def records_of_part(part: ShardPart, start: int = 0, stop: int | None = None) -> SelectedRecords:
+def records_of_part(part: ShardRange, start: int = 0, stop: int | None = None) -> SelectedRecords:
     records = joined_shards([part.shard])
     if part.numbers is not None:
         records = records.select(Selection(part.numbers))
     return records if (start, stop) == (0, None) else records.cut(slice(start, stop))
 
 
-def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[ShardPart]:
+def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[ShardRange]:
     """Yield the shards of records, and large ones in parts of at most so many bytes, in order."""
     if not records.is_in_file_order:
         raise OptionError(

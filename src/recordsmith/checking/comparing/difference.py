@@ -37,7 +37,7 @@ from recordsmith.checking.comparing.features import (
     value_digest,
 )
 from recordsmith.checking.shard_summaries import output_compression
-from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardPart, dataset_of, records_of
+from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardRange, dataset_of, records_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
 from recordsmith.format.example.spans import payload_views
@@ -126,7 +126,7 @@ class _Side:
     """One of the two datasets; `starts` has the position of the first record of each shard."""
 
     dataset: Dataset
-    shards: Sequence[ShardPart]
+    shards: Sequence[ShardRange]
     survey: SchemaSurvey = field(default_factory=SchemaSurvey)
     schema: Schema = field(default_factory=lambda: Schema("none", 0))
     starts: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))

@@ -39,7 +39,7 @@ from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
     Paths,
-    ShardPart,
+    ShardRange,
     blocks_of,
     dataset_of,
     part_for_task,
@@ -237,7 +237,7 @@ class Run:
     """Neighboring shards of one split, with their sizes in bytes; `first` is the first's number."""
 
     first: int
-    shards: Sequence[ShardPart]
+    shards: Sequence[ShardRange]
     sizes: Sequence[int]
 
 
@@ -250,7 +250,7 @@ class RunResult:
     compressions: list[str]
 
 
-def _runs(shards: Sequence[ShardPart], sizes: Sequence[int]) -> Iterator[Run]:
+def _runs(shards: Sequence[ShardRange], sizes: Sequence[int]) -> Iterator[Run]:
     """Yield runs of neighboring shards of one split; small shards are read together."""
     first = 0
     for stop in range(1, len(shards) + 1):

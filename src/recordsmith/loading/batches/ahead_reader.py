@@ -40,7 +40,7 @@ _ROUNDS_AT_ONCE = 8
 _ROUNDS_AHEAD = 32  # of tiny records
 
 
-class StepPart(NamedTuple):
+class StepRun(NamedTuple):
     """The records begin:end of a step, which are in one run."""
 
     step: Step
@@ -53,19 +53,19 @@ class StepPart(NamedTuple):
         return self.step.positions[self.begin : self.end]
 
 
-def step_parts(steps: Iterable[Step], order: PositionOrder) -> Iterator[StepPart]:
+def step_parts(steps: Iterable[Step], order: PositionOrder) -> Iterator[StepRun]:
     """Yield the parts of steps, one after the other; without runs, each step is one part."""
     run: object = None
     for number, step in enumerate(steps):
         of_places = order.runs(step.epoch, step.places)
         if of_places is None or not len(of_places):
             run = run if of_places is not None else number
-            yield StepPart(step, 0, len(step.positions), run)
+            yield StepRun(step, 0, len(step.positions), run)
             continue
         cuts = [0, *(np.flatnonzero(np.diff(of_places)) + 1).tolist(), len(of_places)]
         for begin, end in pairwise(cuts):
             run = (step.epoch, int(of_places[begin]))
-            yield StepPart(step, begin, end, run)
+            yield StepRun(step, begin, end, run)
 
 
 class Round(msgspec.Struct):
@@ -74,7 +74,7 @@ class Round(msgspec.Struct):
     piece_count: in how many pieces of the shards the records of each part lie, added up.
     """
 
-    parts: list[StepPart] = msgspec.field(default_factory=list)
+    parts: list[StepRun] = msgspec.field(default_factory=list)
     byte_count: int = 0
     piece_count: int = 0
 
@@ -86,7 +86,7 @@ class Rounds:
     in bytes that are known only when a round is planned, and the steps that use them make room.
     """
 
-    def __init__(self, records: RecordSource, parts: Iterable[StepPart]) -> None:
+    def __init__(self, records: RecordSource, parts: Iterable[StepRun]) -> None:
         jobs = (Call(partial(_sized, records, part)) for part in parts)
         self._sized = JobRunner(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
         self._returned: SimpleQueue[int] = SimpleQueue()
@@ -120,7 +120,7 @@ class Rounds:
         self._sized.abandon()
 
 
-def _sized(records: RecordSource, part: StepPart) -> Round:
+def _sized(records: RecordSource, part: StepRun) -> Round:
     sized = Round([part])
     # a CorruptDataError: an index cannot be built; reading reports which records are lost
     with suppress(DataError):
@@ -168,7 +168,7 @@ class AheadReader:
             prefetch=_ROUNDS_AHEAD,
             upstream=rounds,
         )
-        self._ready: deque[tuple[StepPart, FetchedRecords | FileAccessError]] = deque()
+        self._ready: deque[tuple[StepRun, FetchedRecords | FileAccessError]] = deque()
         self._begun: list[FetchedRecords] = []  # parts of the next step
         self._round: Round | None = None
 

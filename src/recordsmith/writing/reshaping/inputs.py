@@ -29,7 +29,7 @@ from recordsmith.dataset import (
     RecordLocation,
     Shard,
     ShardEntry,
-    ShardPart,
+    ShardRange,
     ShardSequence,
     as_places,
     background_notices,
@@ -442,7 +442,7 @@ class InputRecords:
             return
         number = int(self.numbers_of(np.array(positions[:1]))[0])
         shard, first = self.shards[number], int(self.starts[number])
-        part = ShardPart(shard)
+        part = ShardRange(shard)
         seen, stop = positions.start - first, positions.stop - first
         for block in shard.blocks(seen, None if stop == self.counts[number] else stop):
             seen = block.position + len(block)
