@@ -186,7 +186,7 @@ def copy(name: str) -> list[str]:
     text = source.read_text("utf-8")
     if source.suffix != ".md":
         language = LANGUAGES.get(source.suffix, "")
-        write(site_path(name), f"# {source.name}\n\n````{language}\n{text}````\n")
+        write(site_path(name), f"# `{name}`\n\n````{language}\n{text}````\n")
         return []
     folder = PurePosixPath(name).parent
     targets = []
