@@ -23,10 +23,10 @@ from recordsmith.support.reports import (
     Bar,
     Example,
     Histogram,
-    Place,
     ReportContent,
     ReportTable,
     ShownFinding,
+    SourceLocation,
     Strip,
     show_command,
 )
@@ -62,7 +62,9 @@ CONTENT = ReportContent(
         ReportTable("", ("row",), [(f"row {number}",) for number in range(40)], terminal_rows=30),
     ],
     findings=[
-        ShownFinding("odd", "`x` is odd.", "Fix it.", EVIL, places=[Place("a.tfrecord", 3)]),
+        ShownFinding(
+            "odd", "`x` is odd.", "Fix it.", EVIL, places=[SourceLocation("a.tfrecord", 3)]
+        ),
         ShownFinding(
             "drawn",
             "it is `drawn`.",

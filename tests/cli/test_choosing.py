@@ -11,7 +11,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.format.wire import COMPRESSIONS
-from recordsmith.support.reports import Place, show_command, show_commands
+from recordsmith.support.reports import SourceLocation, show_command, show_commands
 
 
 @pytest.fixture(params=COMPRESSIONS)
@@ -165,7 +165,7 @@ def test_commands_that_show_records(monkeypatch: pytest.MonkeyPatch, missing: st
     assert shlex.split(show_command(["-x", "y"], [0], "train")) == [
         *("recordsmith", command, "./-x", "y", "--split", "train", "--at", "0"),
     ]
-    many = show_commands(Place(f"{number % 5}.tfrecord", number) for number in range(100))
+    many = show_commands(SourceLocation(f"{number % 5}.tfrecord", number) for number in range(100))
     assert len(many) == 3
     assert shlex.split(many[0]) == [
         *("recordsmith", command, "0.tfrecord", "--at", "0,5,10,15,20,25,30,35,40,45"),

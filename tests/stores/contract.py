@@ -1,6 +1,7 @@
 """What every store promises: subclass `StoreContract` and return an empty store from `store`.
 
-`ReadingContract` is for stores that are read by name, and written in another way.
+`ReadingContract` is for stores that are read by name, and written in another way; `ListingContract`
+for those that list as well.
 """
 
 from __future__ import annotations

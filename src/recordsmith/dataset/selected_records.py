@@ -95,7 +95,7 @@ class LocatedBlock(msgspec.Struct, frozen=True):
 
     @contextmanager
     def located(self, first_row: int = 0) -> Iterator[None]:
-        """Add path and number to every CorruptDataError whose record counts from `first_row`."""
+        """Add path and number to every DataError whose record counts from `first_row`."""
         try:
             yield
         except DataError as error:

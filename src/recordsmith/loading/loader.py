@@ -20,7 +20,7 @@ from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch, RankShare
-from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
+from recordsmith.loading.order.schedule import EpochProgress, LoopState, Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.session import Iteration, LoaderSession
 from recordsmith.support.errors import DataError, OptionError, option
@@ -361,7 +361,7 @@ class Loader:
         if self._has_default_threads:
             thread_count = max(1, thread_count // worker_count)
         begin = schedule.later(self.session.place.next_progress, iteration)
-        place = LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count)
+        place = LoopState(begin, is_resumed=True, skipped_count=skipped_count)
         return self._copy(
             self.session.at(place, schedule.for_worker(worker, worker_count)),
             thread_count=thread_count,

@@ -19,7 +19,7 @@ from recordsmith.loading.batches.job_runner import Runner
 from recordsmith.loading.batches.key_watch import KeyWatch
 from recordsmith.loading.batches.production import Production
 from recordsmith.loading.loader_stats import Tally
-from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
+from recordsmith.loading.order.schedule import EpochProgress, LoopState, Schedule, Step
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Pass(msgspec.Struct, eq=False):
     """
 
     steps: Iterator[Step]
-    before: LoaderPlace
+    before: LoopState
     end: EpochProgress | None
     tally: Tally
     moves_session: bool = True
@@ -45,11 +45,11 @@ class LoaderSession:
     """Owns the place, the state and the iterations of a loader: `Loader.session`."""
 
     def __init__(
-        self, schedule: Schedule, *, missing_rows: str = "", place: LoaderPlace | None = None
+        self, schedule: Schedule, *, missing_rows: str = "", place: LoopState | None = None
     ) -> None:
         """`missing_rows`: why batches may have fewer rows than the schedule says; a remedy."""
         self.schedule = schedule
-        self.place = place or LoaderPlace()
+        self.place = place or LoopState()
         self._load_count = 0
         self._missing_rows = missing_rows
         self._origin = self.place.progress
@@ -64,7 +64,7 @@ class LoaderSession:
         vars(self).update(state)
         self._iterations = weakref.WeakSet()
 
-    def at(self, place: LoaderPlace, schedule: Schedule | None = None) -> LoaderSession:
+    def at(self, place: LoopState, schedule: Schedule | None = None) -> LoaderSession:
         """Return another session, which begins at a place."""
         schedule = schedule or self.schedule
         return LoaderSession(schedule, missing_rows=self._missing_rows, place=place)
@@ -119,7 +119,7 @@ class LoaderSession:
     def load(self, state: Mapping[str, Any]) -> None:
         """Begin the next iteration in a state; running ones no longer move the session."""
         self.schedule, self._origin = self.schedule.resumed(state)
-        self.place = LoaderPlace(self._origin, is_resumed=True)
+        self.place = LoopState(self._origin, is_resumed=True)
         self._load_count += 1
         self._end_moves()
         if self._workers is not None:
@@ -128,7 +128,7 @@ class LoaderSession:
     def resumed(self, state: Mapping[str, Any]) -> LoaderSession:
         """Return another session, which begins in a state."""
         schedule, progress = self.schedule.resumed(state)
-        return self.at(LoaderPlace(progress, is_resumed=True), schedule)
+        return self.at(LoopState(progress, is_resumed=True), schedule)
 
     # -- iterations --------------------------------------------------------------------------------
 
@@ -147,13 +147,13 @@ class LoaderSession:
         """Begin a pass, which moves the session from now on."""
         self.check_read_here()
         progress, before = self.place.next_progress, self.place
-        self.place = LoaderPlace(before.progress)
+        self.place = LoopState(before.progress)
         self._end_moves()
         steps = self.schedule.steps(progress, before.skipped_count)
         self._pass = Pass(steps, before, self.schedule.end(progress), Tally())
         return self._pass
 
-    def move(self, begun: Pass, place: LoaderPlace) -> None:
+    def move(self, begun: Pass, place: LoopState) -> None:
         """Move to a place, if no later pass or loaded state counts."""
         if begun.moves_session:
             self.place = place
@@ -224,7 +224,7 @@ class Iteration:
     def deliver(self, after: EpochProgress | None) -> None:
         """Move the loader behind a batch, which its loop receives now, or to the `end`."""
         if after is not None and self._pass is not None:
-            self._session.move(self._pass, LoaderPlace(after))
+            self._session.move(self._pass, LoopState(after))
 
     def _fetch(self) -> BatchResult:
         asked_at = time.perf_counter()

@@ -1,6 +1,7 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `source.Source` and add a line to `formats.FORMATS`.
+`source.Source` and `samples.SampleReader` are the contract, `formats.FORMATS` is the table of
+sources. ARCHITECTURE.md lists what else a new source touches.
 """
 
 from recordsmith.support.lazy import lazy_names

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recordsmith.support.words import printable
 
 if TYPE_CHECKING:
-    from recordsmith.support.reports import Place
+    from recordsmith.support.reports import SourceLocation
 
 
 class Defect(str, Enum):
@@ -488,15 +488,18 @@ class DataError(RecordsmithError, ValueError):
         return with_options(_sentences(self._what(), self.remedy))
 
     @property
-    def shown_place(self) -> Place | None:
+    def shown_place(self) -> SourceLocation | None:
         """The place of a record that a command shows; only the viewer shows wrong checksums."""
         if self.path is None or self.record is None or self.defect not in _SHOWN:
             return None
-        from recordsmith.support.reports import Place, has_viewer  # more than most errors need
+        from recordsmith.support.reports import (  # more than most errors need
+            SourceLocation,
+            has_viewer,
+        )
 
         if self.defect is Defect.PAYLOAD_CRC and not has_viewer():
             return None
-        return Place(self.path, self.record)
+        return SourceLocation(self.path, self.record)
 
     def advise_to_show(self) -> None:
         """Advise the command that shows the record, if there is one."""

@@ -20,8 +20,8 @@ _MAX_FILES_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of a record: its file and its position in that file, counted from 0."""
+class SourceLocation:
+    """Where a record is: its file and its number in that file, counted from 0."""
 
     path: str
     record: int
@@ -35,7 +35,7 @@ class Example(NamedTuple):
 
     text: str
     draw: Callable[[], Sequence[bytes]] | None = None
-    place: Place | None = None
+    place: SourceLocation | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ShownFinding:
     level: Level = "note"
     count: int = 0
     examples: Sequence[Example] = ()
-    places: Sequence[Place] = ()
+    places: Sequence[SourceLocation] = ()
 
 
 class Bar(NamedTuple):
@@ -150,7 +150,7 @@ def show_command(paths: Sequence[str], positions: Iterable[int], split: str | No
     return shlex.join([*command, *typed, *of_split, "--at", at])
 
 
-def show_commands(places: Iterable[Place]) -> list[str]:
+def show_commands(places: Iterable[SourceLocation]) -> list[str]:
     """Return the command that shows the records of each file; only for the first files."""
     of_file: dict[str, list[int]] = {}
     for place in places:

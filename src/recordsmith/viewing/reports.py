@@ -9,7 +9,7 @@ from recordsmith.checking import stats, verify
 from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import RecordsmithError
 from recordsmith.support.explaining import check_word
-from recordsmith.support.reports import Place
+from recordsmith.support.reports import SourceLocation
 from recordsmith.viewing.drawing.report_page import content_page
 from recordsmith.viewing.records import ViewedRecords
 
@@ -56,7 +56,7 @@ class ReportJobs:
             report = verify(source, split, deep=True, progress=progress)
         return content_page(report.content(), self._title, self._link)
 
-    def _link(self, place: Place) -> str | None:
+    def _link(self, place: SourceLocation) -> str | None:
         position = self._records.position_of(place.path, place.record)
         return None if position is None else f"../#record={position}"
 

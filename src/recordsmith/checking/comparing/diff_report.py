@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 from recordsmith.checking.comparing.features import FeatureChange, SchemaChange
 from recordsmith.dataset import ClassNames
-from recordsmith.support.reports import Example, Place, ReportContent, ReportTable, ShownFinding
+from recordsmith.support.reports import (
+    Example,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+    SourceLocation,
+)
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
@@ -32,7 +38,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class RecordPlace(Place):
+class SplitLocation(SourceLocation):
     """The place of a record, and its split."""
 
     split: str
@@ -58,8 +64,8 @@ class RecordChange:
     """
 
     key: str | None
-    a: RecordPlace
-    b: RecordPlace
+    a: SplitLocation
+    b: SplitLocation
     features: tuple[FeatureChange, ...]
 
 
@@ -71,7 +77,7 @@ class LoneRecord:
     """
 
     key: str | None
-    place: RecordPlace
+    place: SplitLocation
 
     def to_json(self) -> dict[str, Any]:
         """Return key, path, record and split."""
@@ -279,7 +285,7 @@ def _listed(
     text: str,
     lines: Iterable[str],
     count: int | None = None,
-    places: Sequence[RecordPlace] = (),
+    places: Sequence[SplitLocation] = (),
 ) -> ShownFinding:
     examples = [*map(Example, lines)]
     return ShownFinding(

@@ -24,7 +24,7 @@ from recordsmith.checking.comparing.diff_report import (
     LoneRecord,
     Move,
     RecordChange,
-    RecordPlace,
+    SplitLocation,
 )
 from recordsmith.checking.comparing.features import (
     RecordNotes,
@@ -151,11 +151,11 @@ class _Side:
         """Return the shard numbers of records: int64, (count,)."""
         return np.searchsorted(self.starts, positions, side="right") - 1
 
-    def place(self, position: int) -> RecordPlace:
+    def place(self, position: int) -> SplitLocation:
         number = int(self.shards_of(np.array([position]))[0])
         shard = self.shards[number]
         record = shard.number_of(position - int(self.starts[number]))
-        return RecordPlace(str(shard.location), record, shard.split)
+        return SplitLocation(str(shard.location), record, shard.split)
 
     def summary(self) -> DatasetSummary:
         splits: dict[str, int] = {}

@@ -23,10 +23,10 @@ from recordsmith.support.reports import (
     Cell,
     Example,
     Level,
-    Place,
     ReportContent,
     ReportTable,
     ShownFinding,
+    SourceLocation,
 )
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
@@ -71,7 +71,7 @@ class LintExample(NamedTuple):
 class LintFinding:
     """All places where a check found the same thing.
 
-    check: which check, from the closed set.
+    check: which check.
     severity: error, warning or note.
     count: how many places there are.
     examples: the first ones, at most MAX_EXAMPLES.
@@ -104,7 +104,7 @@ class LintFinding:
 def _shown(
     finding: LintFinding,
     draw: Callable[[LintExample], Sequence[bytes]] | None,
-    place: Callable[[str], Place | None],
+    place: Callable[[str], SourceLocation | None],
 ) -> ShownFinding:
     is_note = finding.severity is Severity.NOTE
     drawn = None if is_note else draw
@@ -209,7 +209,7 @@ class LintReport(Report):
         """Keep samples by name, and what reads them, to draw examples."""
         self._samples, self._reader = samples, reader
 
-    def _place(self, file: str) -> Place | None:
+    def _place(self, file: str) -> SourceLocation | None:
         """Where the record of an example is, if the source is TFRecord files."""
         from recordsmith.sources import ShardReader
 
@@ -217,7 +217,7 @@ class LintReport(Report):
         if sample is None or not isinstance(self._reader, ShardReader):
             return None
         reference = reference_of(sample)
-        return Place(str(self._reader.root / reference["file"]), reference["row"])
+        return SourceLocation(str(self._reader.root / reference["file"]), reference["row"])
 
     def read_again(self, file: str) -> Mapping[str, Any]:
         """Read the features of the sample of an example again; {} if that is impossible."""

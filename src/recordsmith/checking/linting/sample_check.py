@@ -246,8 +246,8 @@ class SampleCheck:
         def decode(key: str, step: int, data: bytes) -> npt.NDArray[np.uint8 | np.uint16] | None:
             try:
                 head = read_image_header(data)
-                check_size(head.height, head.width, MAX_PIXELS)
-                with reserve_for_decoding(data, head, max_pixels=MAX_PIXELS):
+                check_size(head.height, head.width, MAX_PIXELS, is_fixed=True)
+                with reserve_for_decoding(data, head, max_pixels=None):
                     return decode_exact(
                         data,
                         head,
@@ -272,9 +272,9 @@ class SampleCheck:
 
         try:
             head = read_image_header(data)
-            check_size(head.height, head.width, MAX_PIXELS)
+            check_size(head.height, head.width, MAX_PIXELS, is_fixed=True)
             if self._decode:
-                with reserve_for_decoding(data, head, max_pixels=MAX_PIXELS):
+                with reserve_for_decoding(data, head, max_pixels=None):
                     decoded = decode_exact(
                         data, head, lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail)
                     )

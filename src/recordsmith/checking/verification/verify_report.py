@@ -12,10 +12,10 @@ from recordsmith.format.wire import Compression
 from recordsmith.support.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.support.reports import (
     Example,
-    Place,
     ReportContent,
     ReportTable,
     ShownFinding,
+    SourceLocation,
     Strip,
 )
 from recordsmith.support.serialization import fields_to_json
@@ -250,10 +250,10 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
             )
 
 
-def _place(error: DataError) -> Place | None:
+def _place(error: DataError) -> SourceLocation | None:
     if error.path is None or error.record is None:
         return None
-    return Place(str(error.path), error.record)
+    return SourceLocation(str(error.path), error.record)
 
 
 def _shards(report: VerifyReport, names: Mapping[str, str]) -> ReportTable:

@@ -83,7 +83,7 @@ class BatchMaker:
         may_skip: bool = False,
         watched: dict[str, AbsentKey] | None = None,
     ) -> None:
-        """`specs`: the columns to read, as `resolve_requests` returns them.
+        """`specs`: the columns to read, as `resolve_for_all` found them.
 
         watched: keys that records may not have; a `KeyWatch` removes those that it finds.
         """

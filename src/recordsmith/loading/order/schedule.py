@@ -26,7 +26,7 @@ _PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays
 
 
 class EpochProgress(msgspec.Struct, frozen=True):
-    """The place of a loader.
+    """How much of an epoch all ranks have read.
 
     epoch: the current epoch, counted from 0.
     read: how many of its places all ranks together have read.
@@ -38,7 +38,7 @@ class EpochProgress(msgspec.Struct, frozen=True):
     begun: int = 0
 
 
-class LoaderPlace(NamedTuple):
+class LoopState(NamedTuple):
     """Where a loader is, and where its next iteration begins.
 
     is_resumed: whether the next iteration resumes there; else it begins the next epoch.

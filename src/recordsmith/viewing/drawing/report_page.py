@@ -24,8 +24,8 @@ from recordsmith.support.reports import (
     Bar,
     Cell,
     Example,
-    Place,
     ReportContent,
+    SourceLocation,
     Strip,
     show_commands,
 )
@@ -258,7 +258,7 @@ def check_html_path(path: Location, *, overwrite: bool) -> None:
 
 
 def content_page(
-    content: ReportContent, title: str, link: Callable[[Place], str | None] | None = None
+    content: ReportContent, title: str, link: Callable[[SourceLocation], str | None] | None = None
 ) -> str:
     """Return the page of a report; `link` returns the address that shows a record, if any."""
     from recordsmith.support.libraries import jinja2, markupsafe
