@@ -100,6 +100,11 @@ class Edits:
                     key=encode_key(key),
                 )
             )
+        self._idle: list[Rewriter] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the caches out of copies and pickles."""
+        return {**self.__dict__, "_idle": []}
 
     @property
     def is_empty(self) -> bool:
@@ -125,6 +130,7 @@ class Edits:
             raise
         except OptionError as error:
             raise RecordOptionError(rewriter.row, error) from None
+        self._idle.append(rewriter)
 
     def apply(self, payload: BytesLike) -> bytes:
         """Return one payload with these edits.
@@ -134,12 +140,17 @@ class Edits:
             OptionError: a feature gets the name of another feature of the record.
         """
         starts, lengths = np.array([0], np.int64), np.array([len(payload)], np.int64)
-        ((data, _),) = self._rewriter().rewrite(payload, starts, lengths)
+        rewriter = self._rewriter()
+        ((data, _),) = rewriter.rewrite(payload, starts, lengths)
+        self._idle.append(rewriter)
         return bytes(data)
 
     def _rewriter(self) -> Rewriter:
-        """Return a rewriter, which is for one thread."""
-        return Rewriter(self._actions, self._action_number, self._added, self._check_record)
+        """Return a rewriter that no other thread uses, with warm caches if possible."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Rewriter(self._actions, self._action_number, self._added, self._check_record)
 
     def _action_number(self, key: bytes) -> int:
         if self.drop and self._dropped_by(decode_key(key)) is not None:
