@@ -67,7 +67,7 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
     store = LocalStore(path, follows_links=False)
     indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
     limit, stats = None, block_files.CacheStats(0, 0, None, None)
-    if os.path.isfile(os.path.join(path, block_files.STATE_NAME)):
+    if store.exists(block_files.STATE_NAME):
         files = block_files.BlockFiles(path)
         if clear:
             files.clear()
