@@ -639,6 +639,8 @@ def test_links_are_valid() -> None:
     ]
     assert len(links) > 60
     for path, link, anchor in links:
+        if link.startswith("src/") and not (REPOSITORY / "src").exists():
+            continue  # the tests run with an installed package
         target = path.parent / link if link else path
         assert target.exists(), f"{path.name}: {link}"
         if anchor:
