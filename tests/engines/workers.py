@@ -9,7 +9,7 @@ from typing import Any
 
 OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "an older protocol": (
-        "import recordsmith.support.tasks\nrecordsmith.tasks.VERSION = 0",
+        "import recordsmith.support.tasks\nrecordsmith.support.tasks.VERSION = 0",
         {"option": "task"},
     ),
     "without engines": (
