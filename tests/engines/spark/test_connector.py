@@ -75,7 +75,7 @@ class _Spark(Connector):
         self, kind: type[Exception], *, match: str = "", **fields: Any
     ) -> Iterator[pytest.ExceptionInfo[Any]]:
         """Spark has only the text of an error."""
-        name = rf":\s+recordsmith\.errors\.{kind.__name__}: .*{match}"
+        name = rf":\s+recordsmith\.support\.errors\.{kind.__name__}: .*{match}"
         with pytest.raises(Exception, match=name) as caught:
             yield caught
         if "record" in fields:
