@@ -106,6 +106,11 @@ def test_exporting_loads_format_libraries_on_demand() -> None:
     assert not _loaded_by("import recordsmith as rs; rs.export") & {*HEAVY, "pyarrow"}
 
 
+@pytest.mark.parametrize("name", recordsmith._OPTIONAL.split())
+def test_modules_that_remedies_name_exist(name: str) -> None:
+    assert importlib.util.find_spec(f"recordsmith.{name}")
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [

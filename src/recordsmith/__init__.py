@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from recordsmith.support.lazy import lazy_names
+
 __version__ = "0.1.0"
 
 # `__init__.pyi` has the same names for type checkers
@@ -44,8 +46,9 @@ _HOMES = {
     "viewing": "draw_batch save_html sheet view",
     "writing": "Edits PackPlan append edit finish forecast pack plan reshard run salvage",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("engines",)
+_get, __dir__, __all__ = lazy_names(__name__, _HOMES)
+__all__ += [*_MODULES, "__version__"]  # noqa: PLE0605 - a list
 
 _USED_INSTEAD = {
     "DataLoader": "Use rs.Loader.",
@@ -56,21 +59,16 @@ _USED_INSTEAD = {
     "query": "Use recordsmith.duckdb.query.",
     "read": "Use rs.open.",
 }
-_OPTIONAL = "arrow beam duckdb grain jax keras lightning polars ray spark tensorflow torch"
-
-__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605 - a list
+_OPTIONAL = "beam duckdb grain jax keras lightning polars ray spark tensorflow torch"
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    home = _HOME_OF.get(name)
-    if home is None:
-        problem = f"module {__name__!r} has no attribute {name!r}{_remedy(name)}"
-        raise AttributeError(problem, name=name)  # without `obj`, Python suggests no second name
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+    if name in __all__:
+        return _get(name)
+    problem = f"module {__name__!r} has no attribute {name!r}{_remedy(name)}"
+    raise AttributeError(problem, name=name)  # without `obj`, Python suggests no second name
 
 
 def _remedy(name: str) -> str:
@@ -83,7 +81,3 @@ def _remedy(name: str) -> str:
 
     remedy = _USED_INSTEAD.get(name) or did_you_mean(name, __all__)
     return f". {remedy}" if remedy else ""
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "examples": "Examples",
         "features.bytes": "Bytes Raw Text",
         "features.declaration": "Features",
-        "features.feature": "BatchRows ColumnRequest ValueFeature",
+        "features.feature": "BatchRows ColumnRequest RowFeature ValueFeature",
         "features.images.boxes": "Boxes",
         "features.images.image": "Image",
         "features.images.mask": "Mask",

@@ -16,6 +16,7 @@ from recordsmith.loading.features.bytes import Text as Text
 from recordsmith.loading.features.declaration import Features as Features
 from recordsmith.loading.features.feature import BatchRows as BatchRows
 from recordsmith.loading.features.feature import ColumnRequest as ColumnRequest
+from recordsmith.loading.features.feature import RowFeature as RowFeature
 from recordsmith.loading.features.feature import ValueFeature as ValueFeature
 from recordsmith.loading.features.images.boxes import Boxes as Boxes
 from recordsmith.loading.features.images.image import Image as Image
