@@ -48,7 +48,7 @@ _HOMES = {
 }
 _MODULES = ("engines",)
 _get, __dir__, __all__ = lazy_names(__name__, _HOMES)
-__all__ += [*_MODULES, "__version__"]  # noqa: PLE0605 - a list
+__all__ += [*_MODULES, "__version__"]  # noqa: PLE0604 - all are strings
 
 _USED_INSTEAD = {
     "DataLoader": "Use rs.Loader.",
