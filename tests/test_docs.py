@@ -94,12 +94,18 @@ def skip_without(*packages: str) -> None:
             pytest.skip(f"needs {package}")
 
 
+WAIT_FOR_GLOO = "import atexit, time\natexit.register(time.sleep, 0.5)\n"
+"""Time for PyTorch's threads of Gloo to free what they reduced: one ended by Python aborts."""
+
+
 def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: str) -> None:
     """Run the Python of a page in `count` processes, which a module of Python may start."""
     code = "\n".join(blocks("python", text))
     if VISION and re.search("timm|torchvision", code):
         code = WITHOUT_OPERATORS + code
         environment["PYTHONPATH"] = os.pathsep.join([VISION, os.environ.get("PYTHONPATH", "")])
+    if launcher:
+        code = WAIT_FOR_GLOO + code
     Path("page.py").write_text(code, "utf-8")
     done = subprocess.run(
         [sys.executable, *launcher, "page.py"],
