@@ -19,8 +19,8 @@ class EntrySpec:
         kind: `numbers`, an ndarray; `text`, an ndarray of str objects; `bytes`, a BytesArray.
         dtype: of numbers; None for others.
         shape: the first axis counts examples; None for axes that differ between batches.
-        is_ragged: whether rows have different lengths, (batch, None): a RaggedArray, or an ndarray
-            of lists for text.
+        is_ragged: whether rows have different lengths, (batch, None, ...): a RaggedArray, of
+            ragged rows if the next axis is None, too, or an ndarray of lists for text.
     """
 
     kind: Literal["numbers", "text", "bytes"]
@@ -37,10 +37,15 @@ def specs_of(
 
 
 def _spec(entry: Column, batch_size: int | None, is_ragged_text: bool) -> EntrySpec:
-    values = entry.values if isinstance(entry, RaggedArray) else entry
-    is_ragged = isinstance(entry, RaggedArray) or is_ragged_text or _has_lists(entry)
-    # an axis of length 0 in a batch without rows may have any length
-    axes = (None,) if is_ragged else tuple(length or None for length in values.shape[1:])
+    values: Any = entry
+    axes: tuple[int | None, ...] = ()
+    while isinstance(values, RaggedArray):
+        values, axes = values.values, (*axes, None)
+    is_ragged = len(axes) > 0 or is_ragged_text or _has_lists(entry)
+    if is_ragged_text or _has_lists(entry):
+        axes = (None,)
+    else:  # an axis of length 0 in a batch without rows may have any length
+        axes += tuple(length or None for length in values.shape[1:])
     shape = (batch_size, *axes)
     if isinstance(values, BytesArray):
         return EntrySpec("bytes", None, shape, is_ragged)

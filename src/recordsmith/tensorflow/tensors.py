@@ -66,13 +66,18 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
             remedy=f"Convert it in {option('map_batches')}.",
         ) from None
     if entry.is_ragged:
-        return tf.RaggedTensorSpec(entry.shape, dtype, row_splits_dtype=tf.int64)
+        axes = entry.shape[1:]  # the ragged ones come first
+        ragged_rank = next((rank for rank, size in enumerate(axes) if size), len(axes))
+        return tf.RaggedTensorSpec(entry.shape, dtype, ragged_rank, row_splits_dtype=tf.int64)
     return tf.TensorSpec(entry.shape, dtype)
 
 
 def _tensor(entry: Column) -> Any:
     if _is_ragged(entry):
-        values, row_splits = map(_flat_tensor, _ragged_parts(entry))
+        if isinstance(entry, RaggedArray):
+            values, row_splits = _tensor(entry.values), _flat_tensor(entry.row_splits)
+        else:
+            values, row_splits = map(_flat_tensor, _ragged_parts(entry))
         return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
     return _flat_tensor(_plain(entry))
 
@@ -131,21 +136,26 @@ class EntryParts:
         if not self._is_ragged:
             self.specs = [tf.TensorSpec(spec.shape, spec.dtype)]
             return
-        if len(self._shape) != 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
+        if spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
             raise OptionError(
                 f"{option('element_spec')} has {spec} for {name!r}",
                 option="element_spec",
                 value=spec,
-                expected="a tf.RaggedTensorSpec of shape (batch, None) with int64 row splits",
+                expected="a tf.RaggedTensorSpec with one ragged axis and int64 row splits",
             )
         count = self._shape[0]
         splits_shape = (None if count is None else count + 1,)
-        self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
+        values_shape = (None, *self._shape[2:])
+        self.specs = [
+            tf.TensorSpec(values_shape, spec.dtype), tf.TensorSpec(splits_shape, tf.int64)
+        ]  # fmt: skip
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
         is_ragged = len(parts) == 2
-        shape = (len(parts[1]) - 1, None) if is_ragged else parts[0].shape
+        shape = parts[0].shape
+        if is_ragged:
+            shape = (len(parts[1]) - 1, None, *shape[1:])
         fits = (
             is_ragged == self._is_ragged
             and parts[0].dtype == self._dtype

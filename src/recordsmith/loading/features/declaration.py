@@ -14,6 +14,7 @@ from recordsmith.loading.features.bytes import Bytes
 from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeature, images_in
 from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
+from recordsmith.loading.features.steps import Steps
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import OptionError, option
 
@@ -26,7 +27,7 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
     decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")
-        features = {key: key for key, known in schema.features.items() if known.kind != "none"}
+        features = {key: key for key, known in schema.columns.items() if known.kind != "none"}
         features |= {key: key for key in preview.faults}  # `resolve_requests` raises them
     elif isinstance(features, (list, tuple)):
         features = _by_key(features)
@@ -50,7 +51,10 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
     has_image = bool(images_in(declared))
     for name, feature in declared.items():
         key = features[name]
-        if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
+        if isinstance(key, str) and isinstance(feature, Steps):
+            if feature.is_image and not decodes_images:
+                declared[name] = Steps(Bytes(key))
+        elif isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
             declared[name] = feature if is_usable else Bytes(key, known_features[key].shape or ())
     declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
@@ -120,7 +124,7 @@ def _declared(
     known = known_features.get(feature)
     if known is not None and known.kind != "none":
         return _of_schema(name, feature, known, preview)
-    if schema.record_count == 0 or schema.payload not in ("Example", "mixed"):
+    if schema.record_count == 0 or schema.payload not in ("Example", "SequenceExample", "mixed"):
         return Ragged(feature)  # no records, or `resolve_requests` reports why they are unreadable
     raise no_such_key(name, feature, preview)
 
@@ -130,16 +134,20 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
         remedy += f"not match with {option('skip_errors')}; or leave it out."
         raise mixed_kinds(name, key, preview, remedy)
-    if known.content == "image" and known.shape is not None:
+    in_steps = known.min_steps is not None
+    shape = known.shape_if_present if in_steps else known.shape
+    if known.content == "image" and shape is not None and not (in_steps and is_mask_key(key)):
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask
 
             return Mask(key)
         from recordsmith.loading.features.images.image import Image
 
-        return Image(key)
-    if known.kind == "bytes":
-        return Bytes(key, "ragged" if known.shape is None else known.shape)
-    if known.shape is None:
-        return Ragged(key)
-    return Tensor(key, known.shape) if known.shape else Scalar(key)
+        feature: Feature = Image(key)
+    elif known.kind == "bytes":
+        feature = Bytes(key, "ragged" if shape is None else shape)
+    elif shape is None:
+        feature = Ragged(key)
+    else:
+        feature = Tensor(key, shape) if shape else Scalar(key)
+    return Steps(feature) if in_steps else feature
