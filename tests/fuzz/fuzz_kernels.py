@@ -380,28 +380,31 @@ def drive_columns(
     are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
     have_validity = [dice.random() < 0.5 for _ in keys]
     fills_missing = all(kinds) and dice.random() < 0.5  # a fixed shape that is filled needs a kind
+    are_in_steps = [default is None and dice.random() < 0.3 for default in defaults]
     if dice.random() < 0.3:
+        are_in_steps[-1] = False
         kinds[-1], required[-1], defaults[-1], are_borrowed[-1] = PRESENCE_ONLY, -1, None, False
     builder = ColumnBuilder(
-        keys, kinds, required, defaults, are_borrowed, have_validity, fills_missing
+        keys, kinds, required, defaults, are_borrowed, have_validity, are_in_steps, fills_missing
     )
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
-        code, row, column, _ = builder.append(buffer, starts, lengths)
+        code, row, column, _, step = builder.append(buffer, starts, lengths)
         if code != GOOD:
             counts["column defects"] += 1
             assert 1 <= code <= 5
             assert 0 <= row < len(starts)
             assert 0 <= column < max(1, len(keys))
+            assert step >= -1
             if dice.random() < 0.5:
                 return  # the memory of a builder that failed is given back, too
             break
         rows += len(starts)
     else:
         counts["columns"] += len(keys)
-    for is_borrowed, has_validity, (
-        kind, values, end_memory, split_memory, _, _, _, validity
-    ) in zip(are_borrowed, have_validity, builder.finish(), strict=True):  # fmt: skip
+    for is_borrowed, has_validity, in_steps, (
+        kind, values, end_memory, split_memory, _, _, _, step_memory, validity
+    ) in zip(are_borrowed, have_validity, are_in_steps, builder.finish(), strict=True):  # fmt: skip
         if code == GOOD:
             assert len(validity) in ((0, (rows + 7) // 8) if has_validity else (0,))
         if is_borrowed and kind == BYTES:
@@ -418,7 +421,11 @@ def drive_columns(
         check_offsets(ends, len(values))
         if code == GOOD:
             assert len(splits) == rows + 1
-            check_offsets(splits, len(ends) - 1 if kind == BYTES else len(values) // item)
+            value_count = len(ends) - 1 if kind == BYTES else len(values) // item
+            steps = as_array(step_memory, np.int64)
+            check_offsets(steps, value_count if in_steps else 0)
+            check_offsets(splits, len(steps) - 1 if in_steps else value_count)
+            counts["steps"] += len(steps) - 1
 
 
 ACTIONS = (

@@ -18,7 +18,6 @@ from recordsmith.format.example import (
     FeatureSpec,
     Schema,
     SchemaSurvey,
-    contexts_as_examples,
 )
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
@@ -95,12 +94,7 @@ class Where:
         return hash(self._text)
 
     def _holds(
-        self,
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-        *,
-        may_be_sequences: bool = True,
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> npt.NDArray[np.bool_]:
         decoder = ColumnDecoder(self._specs, borrowed=self.keys)
         try:
@@ -108,10 +102,6 @@ class Where:
         except DataError as error:
             if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
                 return self._holds_one_by_one(buffer, starts, lengths)
-            if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
-                contexts = contexts_as_examples(buffer, starts, lengths)
-                if contexts is not None:
-                    return self._holds(*contexts, may_be_sequences=False)
             raise
         return self.holds(decoder.finish(is_strict=False), len(starts))  # type: ignore[arg-type]
 
