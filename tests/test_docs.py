@@ -284,6 +284,7 @@ def test_the_page_about_hugging_face_runs(
 
 
 _NEEDED = {
+    "metric-learning": ["torch"],
     "parquet": ["pandas"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],
@@ -297,6 +298,7 @@ _NEEDED = {
         "without-tensorflow",
         "parquet",
         "class-imbalance",
+        "metric-learning",
         "resume-training",
         "card",
         "view",

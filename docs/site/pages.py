@@ -46,8 +46,8 @@ PYTHON = {
         "Tfds LeRobot WebDataset Shards"
     ),
     "Train": (
-        "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
-        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
+        "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask Boxes "
+        "Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
         "Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (
