@@ -47,7 +47,7 @@ PYTHON = {
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
-        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
+        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Stack Normalise "
         "Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (

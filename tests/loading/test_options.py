@@ -24,6 +24,7 @@ PAD = {"fit": "pad"}
 PATCHES = {"size": 8, "count": 1}
 KEY = {"key": "k"}
 TENSOR = {"key": "k", "shape": (2,)}
+STACK = {"keys": ["a", "b"], "shape": (2,)}
 RAW = {"key": "k", "shape": (2,), "dtype": "uint8"}
 
 NOT_NUMBERS = ("no such type", "S3", object, "datetime64[s]", 5)
@@ -86,6 +87,11 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     *((feature, KEY, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS])
       for feature in (rs.Scalar, rs.Padded, rs.Ragged)),
     (rs.Tensor, TENSOR, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS]),
+    (rs.Stack, STACK, "keys", [{"keys": keys} for keys in ("abc", [], [1], None)]),
+    (rs.Stack, STACK, "shape", [{"shape": shape} for shape in ([2], "ragged", (-1,), None)]),
+    (rs.Stack, STACK, "layout", [{"layout": "last"}]),
+    (rs.Stack, STACK, "dtype", [{"dtype": "S3"}]),
+    (rs.Stack, STACK, "default", [{"dtype": "uint8", "default": -1}]),
     (rs.Padded, KEY, "length", [{"length": length} for length in (-1, 2.5, "3", True)]),
     (rs.Padded, KEY, "length", [{"too_long": "cut"}]),
     (rs.Padded, KEY, "too_long", [{"length": 3, "too_long": "drop"}]),

@@ -72,6 +72,10 @@ class _Numbers(ValueFeature):
         object.__setattr__(feature, "scaling", how.scaling(self.key, shape, datasets))
         return feature
 
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics; None without them."""
+        return None if self.scaling is None else self.scaling.digest()
+
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column: Any = rows.columns[self.key]
         if self.scaling is not None:

@@ -23,7 +23,7 @@ from recordsmith.format.example import (
     SchemaSurvey,
 )
 from recordsmith.format.example.payload import encode_key
-from recordsmith.loading.features.feature import ColumnRequest, Feature
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
 from recordsmith.support.explaining import warn_user
@@ -318,6 +318,8 @@ def _check(
             expected=" or ".join(request.kinds),
             remedy=f"Read numbers with rs.Tensor({key!r}, shape) or rs.Ragged({key!r})."
             if request.kinds == ("bytes",) and known.kind in ("int64", "float")
+            else f"Read arrays stored as bytes with rs.Raw({key!r}, shape, dtype)."
+            if request.kinds == NUMBERS and request.shape not in ((), "ragged")
             else "",
         )
     if request.shape == "ragged":
