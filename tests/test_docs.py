@@ -285,6 +285,7 @@ def test_the_page_about_hugging_face_runs(
 
 _NEEDED = {
     "metric-learning": ["torch"],
+    "earth-engine": ["torch"],
     "parquet": ["pandas"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],
@@ -303,6 +304,7 @@ _NEEDED = {
         "card",
         "view",
         "windows-of-tables",
+        "earth-engine",
     ],
 )
 def test_the_answer_to_a_common_question_runs(
