@@ -89,7 +89,10 @@ def resolve_requests(
     for key, (name, request) in requests.items():
         try:
             kind = _kind(request, known_features.get(key) or found.get(key))
-            specs[key] = FeatureSpec(kind, request.shape, request.default)
+            default = request.default
+            if isinstance(default, Mapping):
+                default = default[kind]
+            specs[key] = FeatureSpec(kind, request.shape, default)
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
