@@ -245,8 +245,10 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
         + (f": {where}" if len(records) == 2 else ""),
         option="features",
         value=key,
-        remedy=f"Write the records again with one kind, such as np.float32(value) for all; "
-        f"{remedy}",
+        remedy=f"Give all records one kind, such as with `recordsmith edit --cast {key}=float`; "
+        f"{remedy}"
+        if records.keys() == {"int64", "float"}
+        else f"Write the records again with one kind; {remedy}",
     )
 
 
