@@ -48,7 +48,8 @@ PYTHON = {
     "Train": (
         "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask Boxes "
         "Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Stack "
-        "Normalise Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
+        "Normalise Label OneHot MultiHot Ragged Padded Bytes Text Raw Examples Position Present "
+        "FeatureSpec bench"
     ),
     "Check and preview": (
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"

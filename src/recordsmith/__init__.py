@@ -31,8 +31,8 @@ _HOMES = {
     "image": "ImageOptions tile_image untile",
     "loading": (
         "BlockShuffle Boxes BucketBySize ByClass Bytes ColorJitter Cutmix Episodes Examples "
-        "Image Loader Mask Mix Mixup Normalise Packed Padded Patches Position Present "
-        "Ragged RandomErasing Raw Scalar Stack Tensor Text Weighted bench"
+        "Image Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed Padded Patches "
+        "Position Present Ragged RandomErasing Raw Scalar Stack Tensor Text Weighted bench"
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "

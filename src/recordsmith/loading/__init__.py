@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "episodes.episodes": "Episodes",
         "examples": "Examples",
         "features.bytes": "Bytes Raw Text",
+        "features.classes": "Label MultiHot OneHot",
         "features.declaration": "Features",
         "features.feature": "BatchRows ColumnRequest RowFeature ValueFeature",
         "features.images.boxes": "Boxes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column, Kind, RaggedArray
+from recordsmith.format.example import Column, FeatureSpec, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
@@ -60,7 +60,7 @@ class _Numbers(ValueFeature):
                     expected=f"a number that {self.dtype} can hold",
                 )
 
-    def of_datasets(self, datasets: Sequence[Dataset]) -> Self:
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Self:
         """Return this feature with the statistics to normalise it with."""
         if self.normalise is None:
             return self
