@@ -48,7 +48,7 @@ PYTHON = {
     "Train": (
         "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
         "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
-        "Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
+        "Ragged Padded Bytes Text Raw Serialized Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"

@@ -32,7 +32,7 @@ _HOMES = {
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples "
         "Image Loader Mask Mix Mixup Normalise Packed Padded Patches Position Present "
-        "Ragged RandomErasing Raw Scalar Tensor Text Weighted bench"
+        "Ragged RandomErasing Raw Scalar Serialized Tensor Text Weighted bench"
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "

@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "features.images.patches": "Patches",
         "features.normalising": "Normalise",
         "features.numbers": "Padded Position Present Ragged Scalar Tensor",
+        "features.serialized": "Serialized",
         "loader": "Loader",
         "measuring.bench": "bench",
         "measuring.bench_report": "BenchReport",

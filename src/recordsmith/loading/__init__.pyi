@@ -29,6 +29,7 @@ from recordsmith.loading.features.numbers import Present as Present
 from recordsmith.loading.features.numbers import Ragged as Ragged
 from recordsmith.loading.features.numbers import Scalar as Scalar
 from recordsmith.loading.features.numbers import Tensor as Tensor
+from recordsmith.loading.features.serialized import Serialized as Serialized
 from recordsmith.loading.loader import Loader as Loader
 from recordsmith.loading.measuring.bench import bench as bench
 from recordsmith.loading.measuring.bench_report import BenchReport as BenchReport
