@@ -57,6 +57,7 @@ from recordsmith.loading import Ragged as Ragged
 from recordsmith.loading import RandomErasing as RandomErasing
 from recordsmith.loading import Raw as Raw
 from recordsmith.loading import Scalar as Scalar
+from recordsmith.loading import Serialized as Serialized
 from recordsmith.loading import Stack as Stack
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text

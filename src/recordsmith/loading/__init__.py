@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "features.normalising": "Normalise",
         "features.numbers": "Padded Position Present Ragged Scalar Tensor",
         "features.stacking": "Stack",
+        "features.serialized": "Serialized",
         "loader": "Loader",
         "measuring.bench": "bench",
         "measuring.bench_report": "BenchReport",

@@ -32,6 +32,7 @@ from recordsmith.loading.features.numbers import Present as Present
 from recordsmith.loading.features.numbers import Ragged as Ragged
 from recordsmith.loading.features.numbers import Scalar as Scalar
 from recordsmith.loading.features.numbers import Tensor as Tensor
+from recordsmith.loading.features.serialized import Serialized as Serialized
 from recordsmith.loading.features.stacking import Stack as Stack
 from recordsmith.loading.loader import Loader as Loader
 from recordsmith.loading.measuring.bench import bench as bench
