@@ -47,6 +47,8 @@ FEATURES: dict[str, tuple[Any, str, Any, Any, bool]] = {
     "many": (rs.Ragged("many"), "many", list, None, True),
     "padded": (rs.Padded("many", 4, fill=-1), "many",
                lambda step: step + [-1] * (4 - len(step)), [-1] * 4, False),
+    "hot": (rs.MultiHot("many", 5), "many", lambda step: [n in step for n in range(5)], [0] * 5,
+            False),
 }  # fmt: skip
 
 

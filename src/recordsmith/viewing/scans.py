@@ -132,6 +132,8 @@ def _decode(block: RecordBlock, keys: Sequence[str]) -> Columns:
     """Return features of records, whose bytes stay in the buffer of the block."""
     if not keys or not len(block):
         return {}
-    decoder = ColumnDecoder(dict.fromkeys(keys, FeatureSpec(shape="ragged")), borrowed=keys)
+    decoder = ColumnDecoder(
+        dict.fromkeys(keys, FeatureSpec(shape="ragged")), borrowed=keys, with_lists=True
+    )
     decoder.append(block.buffer, block.starts, block.lengths)
     return decoder.finish(is_strict=False)  # type: ignore[return-value]

@@ -44,6 +44,7 @@ _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
 _ENTRY_BYTES = 80  # of a feature in a payload, besides its key and values, at most
 _PRESENCE_ONLY = -1  # the kernel's kind of a column without values
+_EITHER = 2  # for the kernel: a feature or a feature list
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class ColumnDecoder:
         borrowed: Collection[str] = (),
         with_validity: bool = False,
         presence_of: Collection[str] = (),
+        with_lists: bool = False,
     ) -> None:
         """Prepare for the first payloads.
 
@@ -123,6 +125,8 @@ class ColumnDecoder:
                 bytes instead of an error; such a feature needs a declared kind.
             presence_of: features whose validity `finish_with_validity` reports, with or without a
                 column. Records that lack one are errors as without it.
+            with_lists: whether a feature of SequenceExamples may also be a feature list, of which
+                the values of all steps are read.
         """
         self._specs = _specs(features)
         for key, spec in self._specs.items():
@@ -154,8 +158,8 @@ class ColumnDecoder:
         self._names = [*self._specs, *without_column]
         are_borrowed = [key in self._borrowed for key in self._names]
         have_validity = [with_validity or key in presence_of for key in self._names]
-        are_in_steps = [spec.in_steps for spec in self._specs.values()]
-        are_in_steps += [False] * len(without_column)  # which are found in either
+        are_in_steps = [_EITHER if with_lists else spec.in_steps for spec in self._specs.values()]
+        are_in_steps += [_EITHER] * len(without_column)
         self._arguments = (
             keys, kinds, required, defaults, are_borrowed, have_validity, are_in_steps,
             with_validity,

@@ -14,6 +14,7 @@ from recordsmith.loading.features.bytes import Bytes
 from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeature, images_in
 from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
+from recordsmith.loading.features.serialized import Serialized, may_be_serialized
 from recordsmith.loading.features.steps import Steps
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import OptionError, option
@@ -144,6 +145,8 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         from recordsmith.loading.features.images.image import Image
 
         feature: Feature = Image(key)
+    elif known.tensor is not None and shape is not None and may_be_serialized(known.tensor):
+        feature = Serialized(key)
     elif known.kind == "bytes":
         feature = Bytes(key, "ragged" if shape is None else shape)
     elif shape is None:

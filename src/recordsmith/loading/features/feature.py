@@ -18,13 +18,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column, Kind, Schema
+from recordsmith.format.example import Column, FeatureSpec, Kind, Schema
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError
 from recordsmith.support.permutation import mix_bits
 
 if TYPE_CHECKING:
+    from recordsmith.dataset import Dataset
     from recordsmith.image import Placement
 
 Result = TypeVar("Result")
@@ -36,8 +37,8 @@ class ColumnRequest(msgspec.Struct, frozen=True):
 
     kinds: the allowed kinds; all records must have the same.
     shape: of the values of a record; "ragged" for any number.
-    default: the value for records without the feature; without it, a fixed shape is required, and
-        a ragged row is empty.
+    default: the value for records without the feature, or a dict of values by kind; without it, a
+        fixed shape is required, and a ragged row is empty.
     in_steps: whether it is a feature list of SequenceExamples, of whose steps `shape` is; the
         column is a RaggedArray with a row for each record, whose values are the steps. A record
         without the list has no steps.
@@ -64,6 +65,10 @@ class Feature(ABC):
 
     def for_schema(self, schema: Schema) -> Feature:
         """Return this feature with the defaults that the schema of the records has."""
+        return self
+
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Feature:
+        """Return this feature with what it needs to know of the datasets and their columns."""
         return self
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none

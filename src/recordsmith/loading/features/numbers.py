@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column, Kind, RaggedArray
+from recordsmith.format.example import Column, FeatureSpec, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
@@ -60,7 +60,7 @@ class _Numbers(ValueFeature):
                     expected=f"a number that {self.dtype} can hold",
                 )
 
-    def of_datasets(self, datasets: Sequence[Dataset]) -> Self:
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Self:
         """Return this feature with the statistics to normalise it with."""
         if self.normalise is None:
             return self
@@ -71,6 +71,10 @@ class _Numbers(ValueFeature):
         feature = copy(self)
         object.__setattr__(feature, "scaling", how.scaling(self.key, shape, datasets))
         return feature
+
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics; None without them."""
+        return None if self.scaling is None else self.scaling.digest()
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column: Any = rows.columns[self.key]
@@ -141,11 +145,16 @@ def check_dtype(dtype: object) -> None:
 
 
 @overload
-def as_dtype(key: str, column: RaggedArray, dtype: str | None) -> RaggedArray: ...
+def as_dtype(
+    key: str, column: RaggedArray, dtype: str | None, *, name: str = ...
+) -> RaggedArray: ...
 @overload
-def as_dtype(key: str, column: Any, dtype: str | None) -> Any: ...
-def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
-    """Convert a column to another dtype; return the same column if it has that dtype."""
+def as_dtype(key: str, column: Any, dtype: str | None, *, name: str = ...) -> Any: ...
+def as_dtype(key: str, column: Any, dtype: str | None, *, name: str = "dtype") -> Any:
+    """Convert a column to another dtype; return the same column if it has that dtype.
+
+    name: of the option that errors suggest to change.
+    """
     if dtype is None:
         return column
     numbers: Any = column.values if isinstance(column, RaggedArray) else column
@@ -157,7 +166,7 @@ def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
             Defect.FEATURE_VALUE,
             f"feature {key!r} has a number that {dtype} cannot hold",
             found=repr(number),
-            remedy=f"Pass another {option('dtype')}, or leave it out.",
+            remedy=f"Pass another {option(name)}, or leave it out.",
             feature=key,
             record=row_of(column, converted),
         )

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import BytesArray, Column, RaggedArray, Schema
-from recordsmith.loading.features.bytes import Bytes, Raw, Text
+from recordsmith.format.example import BytesArray, Column, FeatureSpec, RaggedArray, Schema
+from recordsmith.loading.features.bytes import Raw, Text
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -24,8 +24,6 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import (
     Ragged,
-    Scalar,
-    Tensor,
     TooLong,
     check_room,
     pad,
@@ -40,7 +38,6 @@ from recordsmith.support.words import count as counted
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
     from recordsmith.loading.features.images.step_images import StepImages
-    from recordsmith.loading.features.normalising import Scaling
 
 _LARGEST_FRAMES = 1 << 16
 
@@ -141,20 +138,22 @@ class Steps(ValueFeature):
     @property
     def is_ragged(self) -> bool:
         """Whether it makes RaggedArrays, without `<name>_lengths`."""
-        inner = self.feature
-        is_ragged_bytes = (
-            isinstance(inner, Bytes) and not isinstance(inner, Text) and inner.shape == "ragged"
+        shape = getattr(self.feature, "shape", ())  # that of Serialized may have None
+        has_ragged_steps = isinstance(self.feature, Ragged) or (
+            not isinstance(self.feature, Text)
+            and (shape == "ragged" or (isinstance(shape, tuple) and None in shape))
         )
-        return self.length == "ragged" or isinstance(inner, Ragged) or is_ragged_bytes
+        return self.length == "ragged" or has_ragged_steps
 
     @property
     def width(self) -> int | None:
         """The number of steps of each row; None if it differs by batch."""
         return self.frames if self.length in (None, "ragged") else self.length  # type: ignore[return-value]
 
-    @property
-    def scaling(self) -> Scaling | None:
-        return getattr(self.feature, "scaling", None)
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics to normalise with; None without them."""
+        digest = getattr(self.feature, "scaling_digest", None)
+        return None if digest is None else digest()
 
     def requests(self) -> dict[str, ColumnRequest]:
         most = self.length if isinstance(self.length, int) and self.too_long == "error" else None
@@ -179,12 +178,8 @@ class Steps(ValueFeature):
             return StepImages.of(self)
         return replace(self, feature=self.feature.for_schema(schema))
 
-    def of_datasets(self, datasets: Sequence[Dataset]) -> Steps:
-        """Return this feature with the statistics to normalise it with."""
-        inner = self.feature
-        if not isinstance(inner, (Scalar, Tensor)):
-            return self
-        return replace(self, feature=inner.of_datasets(datasets))
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Steps:
+        return replace(self, feature=self.feature.of_datasets(datasets, specs))
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         columns = {key: _in_steps(rows.columns[key]) for key in self.requests()}

@@ -10,7 +10,7 @@ class ColumnBuilder:
         defaults: list[tuple[bytes, bytes, int] | None],
         are_borrowed: list[bool],
         have_validity: list[bool],
-        are_in_steps: list[bool],
+        are_in_steps: list[int],
         fills_missing: bool = False,
     ) -> None: ...
     def append(

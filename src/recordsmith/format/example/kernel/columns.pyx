@@ -54,6 +54,7 @@ memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
 
 cdef enum:
     PRESENCE_ONLY = -1      # the kind of a column that stores no values
+    EITHER = 2              # a feature, or the values of all steps of a feature list
 
 
 cdef struct column_state:
@@ -63,7 +64,7 @@ cdef struct column_state:
     int found               # the kind in the current record
     bint is_borrowed        # of bytes: stores positions in the buffer, not values
     bint has_validity       # whether to store which records have the key
-    bint in_steps           # whether it is a feature list, whose values belong to steps
+    int in_steps            # whether it is a feature list, whose values belong to steps; or EITHER
     int64_t required        # how many values a record, or a step, must have; -1: any number
     int64_t default_count   # -1: no default
     growable_array default_values
@@ -134,7 +135,7 @@ cdef class ColumnBuilder:
             c.is_borrowed = are_borrowed[i]
             c.has_validity = have_validity[i]
             c.in_steps = are_in_steps[i]
-            self.has_lists |= c.in_steps
+            self.has_lists |= c.in_steps == 1
             self.reads_lists |= c.in_steps or c.kind == PRESENCE_ONLY
             c.wrong_step = -1
             c.row = -1
@@ -277,7 +278,7 @@ cdef class ColumnBuilder:
         """
         cdef span items
         cdef int code
-        if c.kind <= KIND_NONE or c.row == self.row or c.in_steps:
+        if c.kind <= KIND_NONE or c.row == self.row or c.in_steps == 1:
             return KIND_NONE
         if not read_common_entry_of_kind(features, c.key, c.key_size, c.kind, &items):
             return KIND_NONE
@@ -308,7 +309,7 @@ cdef class ColumnBuilder:
             if c.found != c.kind and c.kind != PRESENCE_ONLY:
                 return WRONG_KIND
             c.present += 1
-        elif c.in_steps:
+        elif c.in_steps == 1:
             c.present += not is_missing
         elif c.default_count >= 0:
             base = c.values.size
@@ -325,7 +326,7 @@ cdef class ColumnBuilder:
                 return MISSING
             if is_missing and not self.push_zeros(c):
                 return NO_MEMORY
-        if c.in_steps:
+        if c.in_steps == 1:
             if c.wrong_step >= 0:
                 return WRONG_LENGTH
             total, length = c.step_count, c.step_count - c.row_steps
@@ -470,7 +471,7 @@ cdef class ColumnBuilder:
                     continue
                 self.columns[guess].next = found
                 guess = found
-                if self.columns[found].in_steps:
+                if self.columns[found].in_steps == 1:
                     continue
                 code = self.add_values(&self.columns[found], entry.value)
                 if code != GOOD:
@@ -522,7 +523,7 @@ cdef class ColumnBuilder:
                 code = NOT_AN_EXAMPLE
         elif code == WRONG_LENGTH:
             c = &self.columns[column]
-            found = c.wrong_length if c.in_steps else c.count - c.row_count
+            found = c.wrong_length if c.in_steps == 1 else c.count - c.row_count
         elif code == WRONG_KIND:
             found = self.columns[column].found
         return code, i, column, found, self.columns[column].wrong_step
