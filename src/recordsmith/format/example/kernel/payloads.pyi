@@ -16,3 +16,6 @@ def submessages(
 def hash_spans(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, hashes: npt.NDArray[np.uint64]
 ) -> None: ...
+def copy_padded(
+    buffer: BytesLike, starts: Int64Array, counts: Int64Array, out: npt.NDArray[np.uint8]
+) -> None: ...
