@@ -119,10 +119,17 @@ class Serialized(ValueFeature):
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column = rows.columns[self.key]
         assert isinstance(column, BytesArray)
+        if rows.count and (self.shape is None or self.dtype is None):
+            raise OptionError(
+                f"feature {self.key!r} needs {option('shape')} and {option('dtype')}, as the first "
+                "records do not have it",
+                option="dtype",
+                value=self.dtype,
+            )
         column = column.reshape(-1)
         there = np.ones(len(column), np.bool_) if self.count is None else column.lengths > 0
         values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column, there)
-        shape = () if self.shape is None else self.shape  # unknown only without records
+        shape = () if self.shape is None else self.shape
         lengths = _lengths(math.prod(sides) for sides in shapes)
         if shape == "ragged":
             sides = _lengths(side for sides in shapes for side in sides)
@@ -151,6 +158,7 @@ class Serialized(ValueFeature):
 
     def _tensors(self, column: BytesArray, there: npt.NDArray[np.bool_]) -> _Tensors:
         """Return all values, end to end, read one by one; zeros where there are no bytes."""
+        is_text, dtype = self.dtype == "string", self.dtype or "float32"
         parts: list[Any] = []
         shapes: list[tuple[int, ...]] = []
         for number, data in enumerate(column.views()):
@@ -162,11 +170,10 @@ class Serialized(ValueFeature):
             else:
                 assert isinstance(self.shape, tuple)
                 size = math.prod(side or 0 for side in self.shape)
-                parts.append([b""] * size if self.dtype == "string" else np.zeros(size, np.bool_))
-        if self.dtype == "string":
+                parts.append([b""] * size if is_text else np.zeros(size, tensor_type(dtype)))
+        if is_text:
             return BytesArray.from_values(list(chain.from_iterable(parts))), shapes
-        dtype = tensor_type(self.dtype or "float32")
-        return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype), shapes
+        return np.concatenate([np.empty(0, tensor_type(dtype)), *parts]), shapes
 
     def _read(self, data: BytesLike, row: int) -> SerializedTensor:
         """Read one tensor, and check its dtype and shape."""
@@ -221,16 +228,15 @@ def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | N
         )
     if shape is None:
         shape = tensor.shape
-    are_sides_known = shape is not None and None not in shape[1:]  # also of "ragged"
-    if not are_sides_known or (
-        isinstance(shape, tuple) and tensor.shape is not None and not _fits(shape, tensor.shape)
-    ):
+    if shape == "ragged":
+        return shape, dtype
+    are_sides_known = shape is not None and None not in shape[1:]
+    if not are_sides_known or (tensor.shape is not None and not _fits(shape or (), tensor.shape)):
         raise OptionError(
-            f"feature {key!r} has tensors of the shape {tensor}",
+            f"feature {key!r} has {tensor}{'' if are_sides_known else ', of several shapes'}",
             option="shape",
             value=feature.shape,
             expected="that shape" if are_sides_known else "'ragged'",
-            remedy="" if are_sides_known else _RAGGED_REMEDY,
         )
     return shape, dtype
 
