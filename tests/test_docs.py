@@ -285,6 +285,7 @@ def test_the_page_about_hugging_face_runs(
 
 _NEEDED = {
     "earth-engine": ["torch"],
+    "metric-learning": ["torch"],
     "parquet": ["pandas"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],
@@ -298,6 +299,7 @@ _NEEDED = {
         "without-tensorflow",
         "parquet",
         "class-imbalance",
+        "metric-learning",
         "resume-training",
         "card",
         "view",

@@ -33,6 +33,7 @@ from recordsmith.image import untile as untile
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
 from recordsmith.loading import BucketBySize as BucketBySize
+from recordsmith.loading import ByClass as ByClass
 from recordsmith.loading import Bytes as Bytes
 from recordsmith.loading import ColorJitter as ColorJitter
 from recordsmith.loading import Cutmix as Cutmix

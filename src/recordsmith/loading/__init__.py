@@ -31,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "measuring.bench": "bench",
         "measuring.bench_report": "BenchReport",
         "order.buckets": "BucketBySize",
+        "order.by_class": "ByClass",
         "order.mix": "Mix",
         "order.packed": "Packed",
         "order.schedule": "EpochProgress",
