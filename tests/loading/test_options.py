@@ -99,6 +99,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Stack, STACK, "default", [{"dtype": "uint8", "default": -1}]),
     (rs.Padded, KEY, "length", [{"length": length} for length in (-1, 2.5, "3", True)]),
     (rs.Padded, KEY, "length", [{"too_long": "cut"}]),
+    (rs.Padded, KEY, "default", [{"length": 1, "default": [1, 2]}]),
     (rs.Padded, KEY, "too_long", [{"length": 3, "too_long": "drop"}]),
     (rs.Padded, KEY, "fill", [{"fill": fill, "dtype": dtype} for fill, dtype in (
         (0.5, "int64"), (300, "uint8"), (-1, "uint16"), ("0", None), (1e6, "float16"),

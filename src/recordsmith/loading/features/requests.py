@@ -373,6 +373,8 @@ def _kind(request: ColumnRequest, known: FeatureSchema | None) -> Kind:
 
 
 def _is_float(default: Any) -> bool:
+    if isinstance(default, Mapping):
+        default = default["float"]
     return default is not None and np.asarray(default).dtype.kind == "f"
 
 
