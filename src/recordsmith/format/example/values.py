@@ -188,7 +188,7 @@ class BytesArray:
 class RaggedArray:
     """An array of rows of unequal length.
 
-    values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
+    values: ndarray or BytesArray, (value_count, ...): all rows, end to end.
     row_splits: int64, (row_count + 1,), from 0 to value_count: row i is
         values[row_splits[i]:row_splits[i + 1]].
 
@@ -211,10 +211,8 @@ class RaggedArray:
                 option="values",
                 expected="an ndarray or a BytesArray",
             )
-        if len(values.shape) != 1:
-            raise OptionError(
-                f"values has shape {values.shape}", option="values", expected="one axis"
-            )
+        if not values.shape:
+            raise OptionError("values has no axis", option="values", expected="at least one axis")
         self.values = values
         self.row_splits = _ascending("row_splits", row_splits, len(values))
         if self.row_splits[0] != 0 or self.row_splits[-1] != len(values):
@@ -237,9 +235,12 @@ class RaggedArray:
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, RaggedArray) or len(self) != len(other):
             return NotImplemented
+        if self.values.shape[1:] != other.values.shape[1:]:
+            return NotImplemented
         equal = self.lengths == other.lengths
         rows = np.repeat(np.flatnonzero(equal), self.lengths[equal])
-        equal[rows[self[equal].values != other[equal].values]] = False
+        differs: Any = self[equal].values != other[equal].values
+        equal[rows[differs.any(axis=tuple(range(1, differs.ndim)))]] = False
         return equal
 
     def __ne__(self, other: object) -> Any:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from recordsmith.image import (
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
@@ -105,6 +106,7 @@ class StoredPixels:
 
     def __init__(
         self,
+        data: list[memoryview],
         columns: Mapping[str, Column],
         key: str,
         raw: RawShape | None,
@@ -112,12 +114,15 @@ class StoredPixels:
         *,
         noun: str = "image",
     ) -> None:
-        """`noun`: what errors call them."""
+        """`data`: their bytes.
+
+        noun: what errors call them.
+        """
         self._key = key
         self._subject = f"the {noun} {key!r}"
         self._raw = raw
         self._max_pixels = max_pixels
-        self._data = list(cast("Any", columns[key]).views())
+        self._data = data
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
 
@@ -184,8 +189,11 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
     """Check how many images a feature has in each record."""
     if count is None:
         return
-    number = count_number("count", count, _LARGEST_IMAGE_COUNT)
-    if number > 1 and raw is not None and raw.requests():
+    is_list = count in ("ragged", "padded")
+    if not is_list and isinstance(count, str):
+        check_word("count", count, ("ragged", "padded"))
+    is_list = is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1
+    if is_list and raw is not None and raw.requests():
         raise OptionError(
             f"{option('raw_shape')} has the keys of features, so a record has one image",
             option="count",
