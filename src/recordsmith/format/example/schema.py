@@ -184,6 +184,17 @@ class Schema:
         """The features of Examples, by key."""
         return self.sections.get("features", {})
 
+    @property
+    def columns(self) -> Mapping[str, FeatureSchema]:
+        """What can be read as columns, by key; of SequenceExamples, also the feature lists.
+
+        A feature list is known by its `min_steps`. A key that the context has, too, is that of the
+        context.
+        """
+        if self.payload != "SequenceExample":
+            return self.features
+        return {**self.sections.get("feature_lists", {}), **self.sections.get("context", {})}
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.
 

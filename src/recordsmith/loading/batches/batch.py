@@ -40,6 +40,7 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
+from recordsmith.loading.features.stacking import Stack
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
@@ -100,8 +101,9 @@ class BatchMaker:
         }  # fmt: skip
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.normalisation = {
-            name: feature.scaling.digest() for name, feature in features.items()
-            if isinstance(feature, (Scalar, Tensor)) and feature.scaling is not None
+            name: digest for name, feature in features.items()
+            if isinstance(feature, (Scalar, Tensor, Stack))
+            and (digest := feature.scaling_digest()) is not None
         }  # fmt: skip
         self.seed = seed
         self.functions = functions or UserFunctions()

@@ -15,6 +15,7 @@ from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.feature import images_in
 from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import resolve_for_all, warn_of_absent
+from recordsmith.loading.features.stacking import Stack
 from recordsmith.loading.order.inputs import LoaderInput
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import DataError, OptionError
@@ -38,7 +39,7 @@ def make_batch_maker(
     specs, absent = resolve_for_all(declared, previews, may_skip=may_skip)
     watched = warn_of_absent(absent)
     for name, feature in declared.items():
-        if isinstance(feature, (Scalar, Tensor)):
+        if isinstance(feature, (Scalar, Tensor, Stack)):
             declared[name] = feature.of_datasets(source.datasets)
     images: set[str] = set()
     if images_in(declared):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import BytesArray, Column, RaggedArray
+from recordsmith.format.example import RaggedArray
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -25,8 +25,9 @@ from recordsmith.loading.features.feature import (
     images_in,
 )
 from recordsmith.loading.features.images.frames import LARGEST_ROW
+from recordsmith.loading.features.images.stored_pixels import StoredImages
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
-from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import suggest_names
@@ -70,7 +71,7 @@ class ImageLists:
 
     def __init__(
         self,
-        column: RaggedArray,
+        stored: StoredImages,
         feature: Any,
         noun: str,
         kept: Kept,
@@ -82,8 +83,8 @@ class ImageLists:
         noun: what errors call an image.
         """
         self._noun, self._key, self._is_named = noun, feature.key, feature.count is not None
-        self._starts, self._counts = column.row_splits, column.lengths
-        row_count, numbers, lengths = len(column), kept.numbers.values, kept.numbers.lengths
+        self._starts, self._counts = stored.row_splits, np.diff(stored.row_splits)
+        row_count, numbers, lengths = len(self._counts), kept.numbers.values, kept.numbers.lengths
         per_row = math.prod(patches)
         frames = np.repeat(np.arange(len(lengths)), lengths)
         rows = frames // max(1, per_row)
@@ -97,8 +98,8 @@ class ImageLists:
             self.row_splits = np.arange(row_count + 1) * (per_row * kept.width)
         self._shape = (row_count, *patches, *((kept.width,) if self._is_named else ()))
         self._sources, self._splits = sources, self.row_splits.tolist()
-        views = [*cast("Any", column.values).views(), memoryview(b"")]  # the last one for padding
-        self.data = [views[source] for source in sources.tolist()]
+        images = [*stored.data, memoryview(b"")]  # the last one for padding
+        self.data = [images[source] for source in sources.tolist()]
         self.frames: list[int] = np.where(sources < 0, -1, frames).tolist()
         self.lengths = lengths.reshape(row_count, *patches)
 
@@ -139,18 +140,9 @@ class ImageLists:
         return images.reshape(*self._shape, *images.shape[1:])
 
 
-def in_lists(column: Column) -> RaggedArray:
-    """Return the images of each row as a list."""
-    if isinstance(column, RaggedArray):
-        return column
-    assert isinstance(column, BytesArray)
-    per_row = math.prod(column.shape[1:])
-    return RaggedArray(column.reshape(-1), np.arange(len(column) + 1) * per_row)
-
-
-def keep_images(rows: BatchRows, column: RaggedArray, feature: Any, noun: str, area: int) -> Kept:
-    """Return which images rows keep; rows with too many, of so many pixels each, fail."""
-    counts, length = column.lengths, feature.length
+def keep_images(rows: BatchRows, counts: Int64Array, feature: Any, noun: str, area: int) -> Kept:
+    """Return which of their images rows keep; rows with too many, of so many pixels each, fail."""
+    length = feature.length
     if not isinstance(feature.count, str):
         return Kept.first(counts, feature.count or 1)
     if length is not None and feature.too_long == "error":

@@ -45,7 +45,6 @@ from recordsmith.loading.features.images.image_lists import (
     check_list,
     image_outputs,
     image_request,
-    in_lists,
     keep_images,
     leading,
     limited,
@@ -53,11 +52,13 @@ from recordsmith.loading.features.images.image_lists import (
 from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
+    StoredImages,
     StoredPixels,
     check_image_count,
     raw_shape,
 )
 from recordsmith.loading.features.numbers import TooLong
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole, whole_number
@@ -254,12 +255,14 @@ class MaskBuffer(BatchBuffer):
         count = feature.count if image is None else image.count
         are_of_objects = isinstance(feature.count, str) and not isinstance(count, str)
         patches = () if image is None or image.patch_count is None else (image.patch_count,)
-        kept = self._kept(rows, boxes, image, patches, are_of_objects)
-        column = in_lists(rows.columns[feature.key])
+        raw = feature.stored()
+        stored = StoredImages.of(rows.columns[feature.key], raw)
+        counts = np.diff(stored.row_splits)
+        kept = self._kept(rows, counts, boxes, image, patches if are_of_objects else None)
         axes = patches if are_of_objects else ()
-        self._lists = lists = ImageLists(column, feature, "mask", kept, axes)
+        self._lists = lists = ImageLists(stored, feature, "mask", kept, axes)
         self._stored = StoredPixels(
-            lists.data, rows.columns, feature.key, feature.stored(), feature.max_pixels, noun="mask"
+            lists.data, rows.columns, feature.key, raw, feature.max_pixels, noun="mask"
         )
         self._image_sizes: list[tuple[int, int] | None] | None = None
         self._placements: list[Placement | None]
@@ -286,28 +289,31 @@ class MaskBuffer(BatchBuffer):
     def _kept(
         self,
         rows: BatchRows,
+        counts: Int64Array,
         boxes: BoxBuffer | None,
         image: ImageBuffer | None,
-        patches: tuple[int, ...],
-        are_of_objects: bool,
+        patches: tuple[int, ...] | None,
     ) -> Kept:
-        """Return which masks of their records the rows have; those with too many or few fail."""
+        """Return which masks of their records the rows have; those with too many or few fail.
+
+        patches: the number of patches of an image; None for masks that are not of objects.
+        """
         key = self._feature.key
-        column = in_lists(rows.columns[key])
         area = math.prod((image.frame if image else self._feature.geometry().size) or ())
         if boxes is not None:
             kept, noun = limited(boxes.kept, rows, key, "mask", area), "box"
-        elif image is not None and not are_of_objects:
+        elif image is not None and patches is None:
             kept, noun = image.kept, "image"
         else:
-            kept = keep_images(rows, column, self._feature, "mask", area * math.prod(patches))
-            index = np.repeat(np.arange(rows.count), math.prod(patches))
+            per_row = math.prod(patches or ())
+            kept = keep_images(rows, counts, self._feature, "mask", area * per_row)
+            index = np.repeat(np.arange(rows.count), per_row)
             return kept._replace(numbers=kept.numbers[index])
-        for row in np.flatnonzero(column.lengths != kept.counts).tolist():
+        for row in np.flatnonzero(counts != kept.counts).tolist():
             error = CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {key!r} does not have a mask for each {noun}",
-                found=counted(column.lengths[row], "mask"),
+                found=counted(counts[row], "mask"),
                 expected=f"{kept.counts[row]:,}",
                 feature=key,
                 record=row,
