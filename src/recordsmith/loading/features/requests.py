@@ -342,6 +342,10 @@ def _check(
             option="shape",
             value=request.shape,
             expected=f"{counted(length, 'value')} for shape {request.shape}",
+            remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} if it is an "
+            "Image or a Mask."
+            if known.content == "image"
+            else "",
         )
     if known.present < schema.record_count and request.default is None and not may_skip:
         which = "" if is_complete else "the first "
