@@ -284,8 +284,8 @@ def test_the_page_about_hugging_face_runs(
 
 
 _NEEDED = {
-    "earth-engine": ["torch"],
     "metric-learning": ["torch"],
+    "earth-engine": ["torch"],
     "parquet": ["pandas"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],

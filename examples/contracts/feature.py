@@ -1,4 +1,4 @@
-"""A feature of one's own: labels as one-hot rows.
+"""A feature of one's own: angles as points on the circle.
 
 A feature requests columns of the records, and makes entries of the batch of them.
 """
@@ -18,30 +18,32 @@ from recordsmith.loading import BatchRows, ColumnRequest, ValueFeature
 
 
 @dataclass(frozen=True)
-class OneHot(ValueFeature):
-    """Float32, (batch, class_count), with a 1 at the label."""
+class Cyclic(ValueFeature):
+    """Float32, (batch, 2): sine and cosine of a number that repeats, such as the hour of a day."""
 
     key: str
-    class_count: int
+    period: float
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        return {self.key: ColumnRequest(("int64",))}
+        return {self.key: ColumnRequest(("int64", "float"))}
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        labels = np.asarray(rows.columns[self.key])
-        return (np.eye(self.class_count, dtype=np.float32)[labels],)
+        angles = np.asarray(rows.columns[self.key]) * (2 * np.pi / self.period)
+        return (np.stack([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32),)
 
 
 def main(folder: Path) -> None:
-    """Pack labels, verify them, load them as one-hot rows."""
-    rows = rs.Rows({"label": [n % 3]} for n in range(100))
+    """Pack hours, verify them, load them as points on the circle."""
+    rows = rs.Rows({"hour": [n % 24]} for n in range(96))
     rs.pack(rows, folder / "packed", shards=2, shuffle=False)
     assert rs.verify(folder / "packed", deep=True).is_good
     dataset = rs.open(folder / "packed")
-    loader = rs.Loader(dataset, {"target": OneHot("label", 3)}, batch_size=10, shuffle=True)
-    batches = [batch["target"] for batch in loader]
-    assert {batch.shape for batch in batches} == {(10, 3)}
-    assert np.concatenate(batches).sum(axis=0).tolist() == [34, 33, 33]
+    loader = rs.Loader(dataset, {"time": Cyclic("hour", 24)}, batch_size=12, shuffle=True)
+    batches = [batch["time"] for batch in loader]
+    assert {batch.shape for batch in batches} == {(12, 2)}
+    points = np.concatenate(batches)
+    assert np.allclose(np.hypot(*points.T), 1)
+    assert np.allclose(points.sum(axis=0), 0, atol=1e-4)
 
 
 if __name__ == "__main__":

@@ -40,11 +40,14 @@ from recordsmith.loading import Cutmix as Cutmix
 from recordsmith.loading import Episodes as Episodes
 from recordsmith.loading import Examples as Examples
 from recordsmith.loading import Image as Image
+from recordsmith.loading import Label as Label
 from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Mixup as Mixup
+from recordsmith.loading import MultiHot as MultiHot
 from recordsmith.loading import Normalise as Normalise
+from recordsmith.loading import OneHot as OneHot
 from recordsmith.loading import Packed as Packed
 from recordsmith.loading import Padded as Padded
 from recordsmith.loading import Patches as Patches
@@ -54,6 +57,7 @@ from recordsmith.loading import Ragged as Ragged
 from recordsmith.loading import RandomErasing as RandomErasing
 from recordsmith.loading import Raw as Raw
 from recordsmith.loading import Scalar as Scalar
+from recordsmith.loading import Serialized as Serialized
 from recordsmith.loading import Stack as Stack
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text

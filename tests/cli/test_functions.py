@@ -53,6 +53,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "only": ("--only alpha", ["alpha"]),
     "overwrite": ("--overwrite", True),
     "port": ("--port 8000", 8000),
+    "cast": ("--cast label=int64", {"label": "int64"}),
     "recode": ("--recode label=t.csv", {"label": "t.csv"}),
     "rename": ("--rename c=d", {"c": "d"}),
     "resplit": ("--resplit x,y", ["x", "y"]),

@@ -82,7 +82,7 @@ def test_messages_contain_the_options_of_the_interface(run, shard: Path, tmp_pat
     assert "--" not in str(caught.value)
     outcome = run("edit", shard.parent, out)
     assert outcome.code == 2
-    for name in ("drop", "rename", "add", "recode"):
+    for name in ("drop", "rename", "add", "recode", "cast"):
         assert f"--{name}" in outcome.err
     document = run("edit", shard.parent, out, "--json").document
     assert document["error"] == "OptionError"

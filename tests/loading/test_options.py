@@ -99,11 +99,22 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Stack, STACK, "default", [{"dtype": "uint8", "default": -1}]),
     (rs.Padded, KEY, "length", [{"length": length} for length in (-1, 2.5, "3", True)]),
     (rs.Padded, KEY, "length", [{"too_long": "cut"}]),
+    (rs.Padded, KEY, "default", [{"length": 1, "default": [1, 2]}]),
     (rs.Padded, KEY, "too_long", [{"length": 3, "too_long": "drop"}]),
     (rs.Padded, KEY, "fill", [{"fill": fill, "dtype": dtype} for fill, dtype in (
         (0.5, "int64"), (300, "uint8"), (-1, "uint16"), ("0", None), (1e6, "float16"),
         (None, None), (2, "bool"), (2049, "float16"), (2**53 + 1, "float64"), (2**64, None),
     )]),
+    *((feature, KEY, option, [{option: value} for value in values])
+      for feature in (rs.OneHot, rs.MultiHot)
+      for option, values in {
+          "classes": (0, 2.5, True, "3"), "stored": ("list", 3), "dtype": NOT_NUMBERS,
+          "class_names": ("cat", 3, [1, 2]),
+      }.items()),
+    (rs.OneHot, KEY, "classes", [{"stored": "vector"}]),
+    (rs.MultiHot, KEY, "classes", [{"stored": "vector"}]),
+    (rs.OneHot, KEY | {"classes": 3}, "default", [{"default": value} for value in (3, -2, 0.5)]),
+    (rs.Label, KEY, "default", [{"default": value} for value in (2**31, "cat", True)]),
     (rs.Raw, RAW, "dtype", [{"dtype": dtype} for dtype in (*NOT_NUMBERS[:4], None)]),
     (rs.Raw, RAW, "shape", [{"shape": shape} for shape in (
         [2], 2, (-1,), ("a",), "ragged", (2.0,), None,

@@ -64,6 +64,13 @@ FORMS: Mapping[str, Form] = {
     ),
     "allow_host": Form("HOST", is_list=True),
     "background": Form("COLOUR", parsing.parse_colour, "white, black or #rrggbb"),
+    "cast": Form(
+        "KEY=KIND",
+        partial(parsing.parse_pairs, expected="KEY=int64 or KEY=float"),
+        help="Change the kind of a feature to int64 or float, where no number changes. May be "
+        "repeated.",
+        is_list=True,
+    ),
     "drop": Form("KEY", is_list=True),
     "engine": Form(
         "ENGINE",

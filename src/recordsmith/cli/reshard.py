@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PANELS = {
     WHICH: "split where sample take",
     "Order and splits": "shuffle seed splits",
-    "What changes": "drop rename add recode",
+    "What changes": "drop rename add recode cast",
     SHARDS: "shards shard_size_bytes shard_names compression",
 }
 
@@ -89,6 +89,8 @@ def edit(
     Add: `recordsmith edit out dated --add year=2024 --add 'camera="7D"'`
 
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
+
+    Cast: `recordsmith edit out whole --cast image/height=int64`
     """
     with console.progress_bar("editing", of_bytes=True, speed=False) as progress:
         report = rs.edit(one_or_all(paths), out, **options, progress=progress)

@@ -13,6 +13,9 @@ from recordsmith.loading.examples import Examples as Examples
 from recordsmith.loading.features.bytes import Bytes as Bytes
 from recordsmith.loading.features.bytes import Raw as Raw
 from recordsmith.loading.features.bytes import Text as Text
+from recordsmith.loading.features.classes import Label as Label
+from recordsmith.loading.features.classes import MultiHot as MultiHot
+from recordsmith.loading.features.classes import OneHot as OneHot
 from recordsmith.loading.features.declaration import Features as Features
 from recordsmith.loading.features.feature import BatchRows as BatchRows
 from recordsmith.loading.features.feature import ColumnRequest as ColumnRequest
@@ -29,6 +32,7 @@ from recordsmith.loading.features.numbers import Present as Present
 from recordsmith.loading.features.numbers import Ragged as Ragged
 from recordsmith.loading.features.numbers import Scalar as Scalar
 from recordsmith.loading.features.numbers import Tensor as Tensor
+from recordsmith.loading.features.serialized import Serialized as Serialized
 from recordsmith.loading.features.stacking import Stack as Stack
 from recordsmith.loading.loader import Loader as Loader
 from recordsmith.loading.measuring.bench import bench as bench

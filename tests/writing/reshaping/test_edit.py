@@ -107,6 +107,9 @@ def test_foreign_files_keep_their_names(place: Location) -> None:
         ({"rename": {"id": "name"}}, "'id' to 'name'"),
         ({"add": {"id": 1}}, "add 'id'"),
         ({"recode": {"score": {1: 2}}}, "'score' is float"),
+        ({"cast": {"scor": "int64"}}, "'scor'.*'score'"),
+        ({"cast": {"score": "bytes"}}, "int64 or float"),
+        ({"cast": {"score": "int64"}, "drop": ["score"]}, "removes 'score'"),
         ({"drop": ["id"], "where": "idd == 3"}, "'idd'.*'id'"),
         ({"drop": ["id"], "where": "id == 'x'"}, "'id' is int64"),
         ({"drop": ["id"], "where": "id =="}, "character 6"),
@@ -135,6 +138,21 @@ def test_values_missing_in_a_table_are_located(packed: Location, place: Location
         rs.edit(packed, place / "out", recode={"id": table})
     assert caught.value.offset
     assert not (place / "out").is_folder()
+
+
+def test_values_that_cannot_be_cast_are_located(packed: Location, place: Location) -> None:
+    with raises(
+        rs.CorruptDataError,
+        feature="score",
+        path=packed / "train-00000-of-00003.tfrecord",
+        record=1,
+    ) as caught:
+        rs.edit(packed, place / "out", cast={"score": "int64"}, threads=1)
+    assert caught.value.offset
+    assert not (place / "out").is_folder()
+    rs.edit(packed, place / "out", cast={"id": "float"})
+    schema = rs.open(place / "out").schema
+    assert schema.features["id"].kind == "float"
 
 
 def test_conflicts_in_single_records_are_located(place: Location) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,6 +168,94 @@ def test_feature_lists_are_recoded_step_by_step() -> None:
     assert lists["text"] == [["ö".encode()]]
 
 
+# ---- casts ---------------------------------------------------------------------------------------
+
+CAST_FROM: list[Any] = [
+    *(np.array([n], np.int64) for n in (0, -1, 2**24, 2**24 + 1, 2**53, 2**63 - 1, -(2**63))),
+    *(np.array([n], np.float32) for n in (-0.0, 0.5, 1e-40, 2.0**62, 2.0**63, -(2.0**63), 3e38)),
+    *(np.array([n], np.float32) for n in (np.nan, np.inf, -np.inf)),
+    *([text.encode()] for text in ("7", " -7\n", "+0", "", "0x1", "1_0", "1.5", ".5", "1e2")),
+    *([text.encode()] for text in ("-inf", "nan", "1e39", "16777217", "7777777.5", "9" * 31, "1e")),
+    *([str(n).encode()] for n in (2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**62)),
+    [b"1", b"2"], [b"\xff"], ["٣".encode()], [b"9" * 10**6],
+    np.arange(40), np.arange(40, dtype=np.float32),
+]  # fmt: skip
+
+
+def in_numpy(value: Any, kind: str) -> Any:
+    """A value of another kind; None if it cannot be one."""
+    dtype: Any = np.int64 if kind == "int64" else np.float32
+    if not isinstance(value, list):
+        exact = [Fraction(n) if np.isfinite(n) else n for n in value.tolist()]
+        if value.dtype == dtype:
+            return value
+        if kind == "int64" and not all(
+            isinstance(n, Fraction) and n.denominator == 1 and -(2**63) <= n < 2**63 for n in exact
+        ):
+            return None
+        made = np.array([int(n) for n in exact] if kind == "int64" else value, dtype)
+        return (
+            made
+            if all(Fraction(n) == m for n, m in zip(made.tolist(), exact, strict=True))
+            else None
+        )
+    texts = [text.decode("latin-1").strip() for text in value]
+    if not all(text.isascii() and "_" not in text and len(text) < 31 for text in texts):
+        return None
+    try:
+        if kind == "int64":
+            return np.array([int(text) for text in texts], np.int64)
+        numbers = np.array([float(text) for text in texts]).astype(np.float32)
+    except (ValueError, OverflowError):
+        return None
+    for text, number in zip(texts, numbers.tolist(), strict=True):
+        is_whole = text.lstrip("+-").isdigit()
+        if (is_whole and int(text) != number) or (math.isinf(number) and "inf" not in text):
+            return None
+    return numbers
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("kind", ["int64", "float"])
+def test_casts_keep_numbers(kind: Any) -> None:
+    """Or are errors; against exact fractions. Steps of sequences too."""
+    change = Edits(cast={"k": kind}, rename={"k": "new"})
+    for value in CAST_FROM:
+        expected = in_numpy(value, kind)
+        payload = rs.encode_example({"k": value, "other": 1})
+        steps = rs.encode_sequence_example({"k": value}, {"k": [value, value[:0], value]})
+        if expected is None:
+            for bad in (payload, steps):
+                with raises(
+                    rs.CorruptDataError, defect=Defect.FEATURE_VALUE, feature="k"
+                ) as caught:
+                    change.apply(bad)
+                assert len(str(caught.value)) < 500
+            continue
+        made: Any = rs.decode_example(change.apply(payload))["new"]
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(made, expected)
+        context, lists = rs.decode_sequence_example(change.apply(steps))
+        found: list[Any] = [context["new"], *lists["new"]]
+        for one, own in zip(found, (expected, expected, expected[:0], expected), strict=True):
+            np.testing.assert_array_equal(one, own)
+            assert one.dtype == own.dtype
+
+
+def test_a_cast_comes_after_recoding_and_keeps_what_has_the_kind(reference: Any) -> None:
+    change = Edits(recode={"a": {"one": "1"}}, cast={"a": "int64", "b": "float", "c": "int64"})
+    made = plain(rs.decode_example(change.apply(rs.encode_example(
+        {"a": ["one", "one"], "b": 0.5}, {"c": "float"}
+    ))))  # fmt: skip
+    assert made == {"a": [1, 1], "b": [0.5]}
+    valueless = reference.delimited(1, reference.delimited(1, b"\x0a\x01c\x12\x00"))
+    assert change.apply(valueless) == valueless
+    schema = schema_of(change.apply(rs.encode_example({"c": []}, {"c": "float"})))
+    assert schema.features["c"].kind == "int64"
+    with pytest.raises(rs.OptionError):
+        Edits(cast={"a": "int64"}).check(schema)
+
+
 # ---- what stays as it is -----------------------------------------------------------------------
 
 
@@ -251,6 +341,9 @@ def test_conflicts_with_a_record(edit: dict[str, Any], fields: dict[str, Any]) -
         ({"recode": {"a": {}}}, "no rows"),
         ({"recode": {"a": {1: 0.5}}}, "integer or text"),
         ({"recode": {"a": 3}}, "path"),
+        ({"cast": {"a": "int32"}}, "int64 or float"),
+        ({"cast": {"a": []}}, "int64 or float"),
+        ({"cast": {"a": "float"}, "drop": ["a"]}, "removes 'a'"),
     ],
 )
 def test_invalid_edits(edit: dict[str, Any], message: str) -> None:

@@ -13,9 +13,7 @@ from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.feature import images_in
-from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import resolve_for_all, warn_of_absent
-from recordsmith.loading.features.stacking import Stack
 from recordsmith.loading.order.inputs import LoaderInput
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import DataError, OptionError
@@ -39,8 +37,7 @@ def make_batch_maker(
     specs, absent = resolve_for_all(declared, previews, may_skip=may_skip)
     watched = warn_of_absent(absent)
     for name, feature in declared.items():
-        if isinstance(feature, (Scalar, Tensor, Stack)):
-            declared[name] = feature.of_datasets(source.datasets)
+        declared[name] = feature.of_datasets(source.datasets, specs)
     images: set[str] = set()
     if images_in(declared):
         from recordsmith.loading.features.images.image import Image
@@ -99,4 +96,6 @@ def _first_sizes(
     for number, position, payload in source.first_payloads():
         with suppress(DataError):
             columns = decode_columns(payload, start, start + len(payload), wanted)
-            yield number, position, image.size_of(columns)
+            size = image.size_of(columns)
+            if size is not None:
+                yield number, position, size

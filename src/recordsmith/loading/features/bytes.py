@@ -30,10 +30,7 @@ _TYPES_BY_SIZE = {
     4: ("float32", "int32"),
     8: ("float64", "int64"),
 }
-_READ_TENSOR = (
-    "Read it with rs.Bytes({key!r}), and parse the bytes with tf.io.parse_tensor; or write arrays "
-    "with `ndarray.tobytes`."
-)
+_READ_TENSOR = "Read it with rs.Serialized({key!r})."
 
 
 def is_number_type(dtype: object) -> TypeGuard[str]:
@@ -49,6 +46,31 @@ def types_of_size(value_count: int, byte_count: int) -> tuple[str, ...]:
     if not value_count or byte_count % value_count:
         return ()
     return _TYPES_BY_SIZE.get(byte_count // value_count, ())
+
+
+def _layouts(byte_count: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
+    """Return up to three dtypes and shapes of so many bytes, those like the declared ones first."""
+    found = [f"{name} {shape}" for name in types_of_size(math.prod(shape), byte_count)]
+    for name in (dtype.name, "uint8", "float32", "int64"):
+        count, rest = divmod(byte_count, np.dtype(name).itemsize)
+        if count and not rest:
+            is_like = name in (dtype.name, "uint8")
+            other = _similar_shape(count, shape) if is_like else (count,)
+            if name != "uint8" or len(other) > 1:  # any bytes are a vector of uint8
+                found.append(f"{name} {other}")
+    return " or ".join(list(dict.fromkeys(found))[:3])
+
+
+def _similar_shape(count: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape of so many numbers: other rows, else a square image, else a vector."""
+    row = math.prod(shape[1:])
+    if row > 1 and count % row == 0:
+        return (count // row, *shape[1:])
+    for channels in (1, 3, 4) if len(shape) in (2, 3) else ():
+        side = math.isqrt(count // channels)
+        if side * side * channels == count and side > 1:
+            return (side, side) if channels == 1 else (side, side, channels)
+    return (count,)
 
 
 @dataclass(frozen=True)
@@ -136,7 +158,10 @@ class Raw(ValueFeature):
         if not is_good.all():
             number = int(np.argmin(is_good))
             data, row = column[number], number // (self.count or 1)
-            fitting, tensor = types_of_size(math.prod(shape), len(data)), describe_tensor(data)
+            layouts, tensor = (
+                _layouts(len(data), shape, np.dtype(self.dtype)),
+                describe_tensor(data),
+            )
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {self.key!r} has the wrong size",
@@ -145,8 +170,8 @@ class Raw(ValueFeature):
                 f"{np.dtype(self.dtype).name}",
                 remedy=_READ_TENSOR.format(key=self.key)
                 if tensor
-                else f"The bytes fit {' or '.join(fitting)}."
-                if fitting
+                else f"The bytes fit {layouts}."
+                if layouts
                 else "",
                 feature=self.key,
                 record=row,

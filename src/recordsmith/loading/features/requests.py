@@ -90,7 +90,10 @@ def resolve_requests(
     for key, (name, request) in requests.items():
         try:
             kind = _kind(request, known_features.get(key) or found.get(key))
-            specs[key] = FeatureSpec(kind, request.shape, request.default)
+            default = request.default
+            if isinstance(default, Mapping):
+                default = default[kind]
+            specs[key] = FeatureSpec(kind, request.shape, default)
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
@@ -243,8 +246,10 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
         + (f": {where}" if len(records) == 2 else ""),
         option="features",
         value=key,
-        remedy=f"Write the records again with one kind, such as np.float32(value) for all; "
-        f"{remedy}",
+        remedy=f"Give all records one kind, such as with `recordsmith edit --cast {key}=float`; "
+        f"{remedy}"
+        if records.keys() == {"int64", "float"}
+        else f"Write the records again with one kind; {remedy}",
     )
 
 
@@ -337,6 +342,10 @@ def _check(
             option="shape",
             value=request.shape,
             expected=f"{counted(length, 'value')} for shape {request.shape}",
+            remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} if it is an "
+            "Image or a Mask."
+            if known.content == "image"
+            else "",
         )
     if known.present < schema.record_count and request.default is None and not may_skip:
         which = "" if is_complete else "the first "
@@ -368,6 +377,8 @@ def _kind(request: ColumnRequest, known: FeatureSchema | None) -> Kind:
 
 
 def _is_float(default: Any) -> bool:
+    if isinstance(default, Mapping):
+        default = default["float"]
     return default is not None and np.asarray(default).dtype.kind == "f"
 
 

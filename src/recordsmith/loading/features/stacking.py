@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from recordsmith.format.example import Column
+from recordsmith.format.example import Column, FeatureSpec
 from recordsmith.image import Layout
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.numbers import Tensor, as_dtype, number_type
@@ -89,10 +89,10 @@ class Stack(ValueFeature):
     def requests(self) -> dict[str, ColumnRequest]:
         return {key: request for band in self.bands for key, request in band.requests().items()}
 
-    def of_datasets(self, datasets: Sequence[Dataset]) -> Self:
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Self:
         """Return this feature with the statistics to normalise it with."""
         feature = copy(self)
-        bands = tuple(band.of_datasets(datasets) for band in self.bands)
+        bands = tuple(band.of_datasets(datasets, specs) for band in self.bands)
         object.__setattr__(feature, "bands", bands)
         return feature
 

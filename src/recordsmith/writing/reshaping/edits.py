@@ -1,17 +1,18 @@
-"""Edits of features: drop, rename, add and recode.
+"""Edits of features: drop, rename, add, recode and cast.
 
 Works on serialized payloads: unchanged parts, including unknown fields, are copied byte for byte,
-and only recoded features are decoded. Keys refer to the input: features are dropped, renamed and
-recoded first, then added. Each key has a numbered action: unchanged keys, dropped keys, then one
-action per key with its own edit.
+and only recoded and cast features are decoded. Keys refer to the input: features are dropped,
+renamed, recoded and cast first, then added. Each key has a numbered action: unchanged keys, dropped
+keys, then one action per key with its own edit.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import translate
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, OptionError, option
 from recordsmith.support.words import suggest_names
+from recordsmith.writing.reshaping.casting import Caster, CastKind, check_kind
 from recordsmith.writing.reshaping.recoding import (
     Recoder,
     RecodeTable,
     TableLike,
+    ValueChange,
     check_class_names,
     recoded_class_names,
 )
@@ -48,7 +51,7 @@ class RecordOptionError(Exception):
 
 
 class Edits:
-    """Features to drop, rename, add and recode. Thread-safe.
+    """Features to drop, rename, add, recode and cast. Thread-safe.
 
     Example:
         edits = rs.Edits(drop=["image/filename"], rename={"image/class/label": "label"})
@@ -62,6 +65,7 @@ class Edits:
         rename: Mapping[str, str] | None = None,
         add: Mapping[str, Any] | None = None,
         recode: Mapping[str, TableLike] | None = None,
+        cast: Mapping[str, CastKind] | None = None,
     ) -> None:
         """
         Args:
@@ -71,6 +75,8 @@ class Edits:
                 SequenceExamples they are added to the context.
             recode: a table of new values by old ones for each feature: a dict, or the path of a
                 CSV file with the columns old, new and optionally name.
+            cast: `int64` or `float` for each feature whose numbers or text become numbers of that
+                kind, after recoding. A number that would change is an error.
 
         Raises:
             OptionError: they contradict each other, or a table is invalid.
@@ -81,6 +87,8 @@ class Edits:
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
         self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
+        casts = _checked("cast", cast)
+        self.cast = {key: check_kind(key, kind) for key, kind in casts.items()}
         self._patterns = {
             name: re.compile(translate(name)) for name in self.drop if set(name) & set("*?[")
         }
@@ -90,13 +98,14 @@ class Edits:
         }
         self._actions = [KeyAction(), KeyAction(drops=True)]
         self._numbers: dict[bytes, int] = {}
-        for key in dict.fromkeys((*self.rename, *self.recode, *self.rename.values(), *self.add)):
-            new, table = self.rename.get(key), self.recode.get(key)
+        edited = (*self.rename, *self.recode, *self.cast, *self.rename.values(), *self.add)
+        for key in dict.fromkeys(edited):
+            new = self.rename.get(key)
             self._numbers[encode_key(key)] = len(self._actions)
             self._actions.append(
                 KeyAction(
                     name=None if new is None else encode_key(new),
-                    new_value=None if table is None else Recoder(key, table),
+                    new_value=self._value_change(key),
                     key=encode_key(key),
                 )
             )
@@ -106,10 +115,19 @@ class Edits:
         """Leave the caches out of copies and pickles."""
         return {**self.__dict__, "_idle": []}
 
+    def _value_change(self, key: str) -> Callable[[bytes, int], bytes] | None:
+        """Return what changes the values of a feature, as in `KeyAction`."""
+        changes: list[ValueChange] = []
+        if key in self.recode:
+            changes.append(Recoder(key, self.recode[key]))
+        if key in self.cast:
+            changes.append(Caster(key, self.cast[key]))
+        return partial(_changed, changes) if changes else None
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing would change."""
-        return not (self.drop or self.rename or self.add or self.recode)
+        return not (self.drop or self.rename or self.add or self.recode or self.cast)
 
     # -- records -------------------------------------------------------------------------------
 
@@ -118,8 +136,8 @@ class Edits:
 
         Raises:
             CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is
-                missing in its table (feature-value-mismatch). `record` counts from the start of
-                the block.
+                missing in its table, or cannot be cast (feature-value-mismatch). `record` counts
+                from the start of the block.
             RecordOptionError: a feature gets the name of another feature of the record.
         """
         rewriter = self._rewriter()
@@ -203,7 +221,7 @@ class Edits:
         if schema.payload in ("none", "mixed"):
             return
         known = {key: feature for part in schema.sections.values() for key, feature in part.items()}
-        for key in (*self.rename, *self.recode):
+        for key in (*self.rename, *self.recode, *self.cast):
             if key not in known and schema.is_complete:
                 raise _unknown(key, known)
         for name in self.drop:
@@ -228,12 +246,13 @@ class Edits:
             if old == new:
                 problem = f"{option('rename')} gives {old!r} the same name"
                 raise OptionError(problem, option="rename", value=new)
-        for key in (*self.rename, *self.recode):
+        for key in (*self.rename, *self.recode, *self.cast):
             name = self._dropped_by(key)
             if name is not None:
                 pattern = "" if name == key else f" (by {name!r})"
                 raise OptionError(
-                    f"{option('drop')} removes {key!r}{pattern}, which is also renamed or recoded",
+                    f"{option('drop')} removes {key!r}{pattern}, which is also renamed, recoded "
+                    "or cast",
                     option="drop",
                     value=name,
                 )
@@ -260,14 +279,21 @@ class Edits:
         return recoded_class_names(self.recode, names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return drop, rename, add and recode if they are set."""
+        """Return drop, rename, add, recode and cast if they are set."""
         document: dict[str, Any] = {
             "drop": list(self.drop),
             "rename": self.rename,
             "add": {key: _shown(value) for key, value in self.add.items()},
             "recode": {key: table.to_json() for key, table in self.recode.items()},
+            "cast": self.cast,
         }
         return {name: value for name, value in document.items() if value}
+
+
+def _changed(changes: list[ValueChange], value: bytes, field: int) -> bytes:
+    for change in changes:
+        value = change(value, field)
+    return value
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:

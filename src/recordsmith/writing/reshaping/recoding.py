@@ -10,6 +10,7 @@ import csv
 import io
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -182,18 +183,13 @@ def _invalid(problem: str, value: object, expected: str = "") -> OptionError:
 # -- values ----------------------------------------------------------------------------------------
 
 
-class Recoder:
-    """Replaces the values of one feature, in the value field of a map entry. Thread-safe."""
-
-    def __init__(self, key: str, table: RecodeTable) -> None:
-        self._key = key
-        self._table = table
-        self._of_kind: dict[str, Recoding] = {}
+class ValueChange(ABC):
+    """Changes the values of one feature, in the value field of a map entry. Thread-safe."""
 
     def __call__(self, value: bytes, field: int) -> bytes:
         """Change a serialized feature, or each step of a feature list; the same if nothing changes.
 
-        Raises CorruptDataError if a value is missing in the table (feature-value-mismatch).
+        Raises CorruptDataError if a value cannot be changed (feature-value-mismatch).
         """
         payload = delimited(field, delimited(1, value))  # of one feature with an empty key
         if field == 1:
@@ -208,6 +204,19 @@ class Recoder:
         else:
             payload = encode_sequence_example({}, {"": news})
         return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
+
+    @abstractmethod
+    def _new(self, values: Any) -> Any:
+        """Return the new values of a feature or step, or the same object."""
+
+
+class Recoder(ValueChange):
+    """Replaces values by those of a table. Each must have a row."""
+
+    def __init__(self, key: str, table: RecodeTable) -> None:
+        self._key = key
+        self._table = table
+        self._of_kind: dict[str, Recoding] = {}
 
     def _new(self, values: Any) -> Any:
         if not len(values):

@@ -21,6 +21,7 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
 from recordsmith.writing.building.shards import ShardResult, completed_files
+from recordsmith.writing.reshaping.casting import CastKind
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
 from recordsmith.writing.reshaping.inputs import (
@@ -129,7 +130,7 @@ def reshard(
         sample: random share of each split, in the original order. None for all.
         splits: names and shares of new random splits; None for the existing ones.
         where: only records that match, such as "image/class/label in (1, 2)".
-        edits: features to drop, rename, add or recode.
+        edits: features to drop, rename, add, recode or cast.
         compression: compression of the shards: none, gzip or zlib; None for that of the inputs if
             all are equal, else none.
         shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
@@ -177,6 +178,7 @@ def edit(
     rename: Mapping[str, str] | None = None,
     add: Mapping[str, Any] | None = None,
     recode: Mapping[str, TableLike] | None = None,
+    cast: Mapping[str, CastKind] | None = None,
     where: str | None = None,
     split: str | None = None,
     shards: ShardCounts | None = None,
@@ -188,10 +190,10 @@ def edit(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Rewrite a dataset with features dropped, renamed, added or recoded.
+    """Rewrite a dataset with features dropped, renamed, added, recoded or cast.
 
     Records keep their order and shards, and unchanged parts are copied byte for byte. `drop`,
-    `rename`, `recode` and `where` use the features of the input; features are added last.
+    `rename`, `recode`, `cast` and `where` use the features of the input; features are added last.
 
     Args:
         paths_or_dataset, out: as in `reshard`.
@@ -203,6 +205,9 @@ def edit(
             file with the columns old, new and optionally name. The old value `*` is the default for
             values without a row; the new value `*` leaves those unchanged. Class names follow
             recoded labels.
+        cast: `int64` or `float` for each feature whose values become numbers of that kind: floats
+            that are whole, integers that float32 holds exactly, text with a number. Any other
+            value is an error. Recoded values are cast afterwards.
         where: only records that match, such as "image/class/label in (1, 2)".
         split: only this split, or part of one: train, train[:80%]. None for all.
         shards: number of shards of each split; None for as many as before. A dict has a number for
@@ -222,19 +227,21 @@ def edit(
     Raises:
         OptionError: nothing would change; no record has a given feature; a new name exists; a
             table does not fit; and as in `reshard`.
-        CorruptDataError: a value is missing in its table (feature-value-mismatch), or a record is
-            not an Example or is damaged. No output is left.
+        CorruptDataError: a value is missing in its table or cannot be cast
+            (feature-value-mismatch), or a record is not an Example or is damaged. No output is
+            left.
         SourceError, FileAccessError: as in `reshard`.
 
     Example:
         rs.edit("out", "smaller", drop=["image/class/text"])
     """
-    edits = Edits(drop=drop, rename=rename, add=add, recode=recode)
+    edits = Edits(drop=drop, rename=rename, add=add, recode=recode, cast=cast)
     if edits.is_empty:
         raise OptionError(
             "no edits",
-            remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')} or "
-            f"{option('recode')}; to select records only, use `reshard` with {option('where')}.",
+            remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')}, "
+            f"{option('recode')} or {option('cast')}; to select records only, use "
+            f"`reshard` with {option('where')}.",
         )
     has_shard_options = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
     options = ReshardOptions(

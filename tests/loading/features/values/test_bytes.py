@@ -122,6 +122,29 @@ def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
     assert re.fullmatch(r"16 bytes .*\(2, 2\) .*float32", caught.value.expected)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "size", "layouts"),
+    [
+        ((28, 28), "uint8", 3072, "uint8 (32, 32, 3) or float32 (768,) or int64 (384,)"),
+        ((28, 28), "uint8", 784 * 4,
+         "float32 (28, 28) or int32 (28, 28) or uint8 (112, 28)"),
+        ((64, 64, 3), "uint8", 32 * 64 * 3, "uint8 (32, 64, 3) or float32 (1536,) or int64 (768,)"),
+        ((64, 64, 3), "uint8", 4096, "uint8 (64, 64) or float32 (1024,) or int64 (512,)"),
+        ((768,), "float32", 1536, "uint16 (768,) or float16 (768,) or float32 (384,)"),
+        ((768,), ">f8", 20, "float32 (5,)"),
+        ((), "float64", 4, "float32 () or int32 () or float32 (1,)"),
+        ((0, 3), "uint8", 7, ""),
+        ((4,), "float32", 2**20 + 1, ""),
+    ],
+)  # fmt: skip
+def test_layouts_that_fit(
+    batch: Any, shape: tuple[int, ...], dtype: str, size: int, layouts: str
+) -> None:
+    with pytest.raises(CorruptDataError) as caught:
+        batch(rs.Raw("k", shape, dtype), [bytes(size)])
+    assert caught.value.remedy == (f"The bytes fit {layouts}." if layouts else "")
+
+
 @pytest.mark.parametrize("dtype", ["uint8", ">u2", "float32", "bool"])
 @pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 0), (2, 3, 1)])
 def test_raw_of_several_byte_strings(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
@@ -148,7 +171,7 @@ def test_raw_of_several_byte_strings(tmp_path: Path, dtype: str, shape: tuple[in
         (bytes(32), "float64"),
         (bytes(8), "uint16"),
         (bytes(15), ""),
-        (bytes([8, 1, 18, 8, 18, 2, 8, 2, 18, 2, 8, 2, 34, 16]) + bytes(16), "parse_tensor"),
+        (bytes([8, 1, 18, 8, 18, 2, 8, 2, 18, 2, 8, 2, 34, 16]) + bytes(16), "rs.Serialized"),
     ],
 )
 def test_what_raw_values_of_another_size_are(batch: Any, value: bytes, words: str) -> None:
@@ -157,7 +180,7 @@ def test_what_raw_values_of_another_size_are(batch: Any, value: bytes, words: st
     remedy = caught.value.remedy.partition("Pass skip_errors")[0]
     assert words in remedy
     assert bool(remedy.strip()) == bool(words)
-    assert ("tensor float32 [2, 2]" in caught.value.found) == ("tensor" in words)
+    assert ("tensor float32 [2, 2]" in caught.value.found) == ("Serialized" in words)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])

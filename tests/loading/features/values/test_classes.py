@@ -1,0 +1,188 @@
+"""Label, OneHot and MultiHot: classes as numbers, and rows of zeros and ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.raising import raises
+
+import recordsmith as rs
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+
+NAMES = ("cat", "dog", "naïve bird", "fish")
+WHICH = [3, 0, 2, 2, 1]
+TEXTS = [NAMES[number] for number in WHICH]
+EYE = np.eye(4, dtype=np.int64)
+
+
+def dataset_of(folder: Path, values: Sequence[Any], names: Sequence[str] | None = NAMES) -> Any:
+    """A record for each value, which is in `k` unless it is None."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with rs.ShardWriter(folder / "a.tfrecord") as writer:
+        for number, value in enumerate(values):
+            writer.write_example({"id": number} | ({} if value is None else {"k": value}))
+    if names is not None:
+        lines = "".join(f"{number}:{name}\n" for number, name in enumerate(names))
+        (folder / "labels.txt").write_text(lines, encoding="utf-8")
+    return rs.open(folder)
+
+
+def loaded(dataset: Any, feature: Any, **options: Any) -> Any:
+    """What a feature makes of all records."""
+    options = {"batch_size": 64} | options
+    return next(iter(rs.Loader(dataset, {"x": feature}, **options)))["x"]
+
+
+CASES: list[tuple[Any, list[Any], Any]] = [
+    # a feature, values of records, and the entry of the batch
+    (rs.Label("k"), TEXTS, WHICH),
+    (rs.Label("k"), WHICH, WHICH),
+    (rs.Label("k"), [np.float32(number) for number in WHICH], WHICH),
+    (rs.Label("k", dtype="int16"), TEXTS, np.array(WHICH, np.int16)),
+    (rs.Label("k", class_names=["fish", None, "cat"]), ["cat", "fish"], [2, 0]),
+    (rs.Label("k", (2,)), [["dog", "fish"], ["cat", "cat"]], [[1, 3], [0, 0]]),
+    (rs.Label("k", default=-100), [None, "dog", "cat"], [-100, 1, 0]),
+    (rs.Label("k", default=-1), [None, 2, -1], [-1, 2, -1]),
+    (rs.Label("k", (2,), default=0), [None, ["dog", "dog"]], [[0, 0], [1, 1]]),
+    (rs.OneHot("k"), TEXTS, EYE[WHICH].astype(np.float32)),
+    (rs.OneHot("k", 6, dtype="bool"), WHICH, np.eye(6, dtype=bool)[WHICH]),
+    (rs.OneHot("k", shape=(2,), dtype="int64"), [[1, 3], [0, 0]], EYE[[[1, 3], [0, 0]]]),
+    (rs.OneHot("k", 4, dtype="int64", default=-1), [None, 3, -1], [[0] * 4, EYE[3], [0] * 4]),
+    (rs.OneHot("k", 4, dtype="int64", default=1), ["cat", None], EYE[[0, 1]]),
+    (rs.OneHot("k", 4, stored="vector", dtype="uint8"), [*EYE], EYE.astype(np.uint8)),
+    (rs.OneHot("k", 4, (2,), stored="vector"), [EYE[:2].ravel() / 1], EYE[np.newaxis, :2] / 1),
+    (rs.OneHot("k", 4, stored="vector", default=1, dtype="int64"), [None, EYE[2]], EYE[[1, 2]]),
+    (rs.OneHot("k", 4, stored="vector", default=-1, dtype="int64"), [None, [0] * 4, EYE[2]],
+     [[0] * 4, [0] * 4, EYE[2]]),
+    (rs.MultiHot("k", dtype="int64"), [["fish", "dog"], [], None, ["dog", "dog"]],
+     [[0, 1, 0, 1], [0] * 4, [0] * 4, EYE[1]]),
+    (rs.MultiHot("k", 5, dtype="bool"), [[4, 0], [1], None, [1, 0, 0, 0, 2]],
+     np.array([[1, 0, 0, 0, 1], [*EYE[1].tolist(), 0], [0] * 5, [1, 1, 1, 0, 0]], bool)),
+    (rs.MultiHot("k", 4, stored="numbers", dtype="int64"), [[0, 1, 1, 0], [1, 1, 1, 1]],
+     [[1, 1, 0, 0], EYE[1]]),
+    (rs.MultiHot("k", 4, stored="vector", dtype="int64"), [[0, 1, 1, 0], None, [1.0] * 4][:2],
+     [[0, 1, 1, 0], [0] * 4]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("feature", "values", "expected"), CASES)
+def test_entries(tmp_path: Path, feature: Any, values: list[Any], expected: Any) -> None:
+    entry = loaded(dataset_of(tmp_path, values), feature)
+    expected = np.array(expected)
+    assert entry.dtype == (expected.dtype if expected.dtype != np.float64 else np.float32)
+    np.testing.assert_array_equal(entry, expected)
+    assert loaded(dataset_of(tmp_path / "one", values), feature, batch_size=1).shape[0] == 1
+
+
+def test_ragged_labels(tmp_path: Path) -> None:
+    entry = loaded(dataset_of(tmp_path, [["dog", "cat"], None, ["fish"]]), rs.Label("k", "ragged"))
+    assert isinstance(entry, rs.RaggedArray)
+    assert entry.tolist() == [[1, 0], [], [3]]
+
+
+def test_as_tensorflow_makes_them(tf: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    lists = [rng.integers(0, 50, rng.integers(0, 9)) for _ in range(40)]
+    hot = loaded(dataset_of(tmp_path, lists, None), rs.MultiHot("k", 50))
+    encode = tf.keras.layers.CategoryEncoding(50, output_mode="multi_hot")
+    np.testing.assert_array_equal(hot, [encode(row).numpy() for row in lists])
+    numbers = rng.integers(0, 50, (40, 3))
+    feature = rs.OneHot("k", 50, (3,), dtype="bfloat16")
+    one = loaded(dataset_of(tmp_path / "one", [*numbers], None), feature)
+    expected = tf.one_hot(numbers, 50, dtype=tf.bfloat16)
+    np.testing.assert_array_equal(one.astype("float32"), tf.cast(expected, tf.float32).numpy())
+
+
+BAD: list[tuple[Any, list[Any], Defect, str]] = [
+    # of the records, the third cannot be read
+    (rs.Label("k"), ["cat", "cat", "dgo"], Defect.FEATURE_VALUE, "'dog'"),
+    (rs.Label("k"), ["cat", "cat", b"\xff"], Defect.FEATURE_VALUE, "available: cat, dog"),
+    (rs.Label("k"), ["cat", "cat", "x" * 10**6], Defect.FEATURE_VALUE, "available"),
+    (rs.Label("k"), [0, 1, 4, 9], Defect.FEATURE_VALUE, "found 4, expected 0 to 3"),
+    (rs.Label("k"), [0, 1, -1], Defect.FEATURE_VALUE, "found -1"),
+    (rs.Label("k", default=-1), [0, 1, -2], Defect.FEATURE_VALUE, "found -2"),
+    (rs.Label("k"), [np.float32(n) for n in (0, 1, 0.5)], Defect.FEATURE_VALUE, "0.5"),
+    (rs.Label("k", "ragged"), [["cat"], [], ["dog", "emu"]], Defect.FEATURE_VALUE, "emu"),
+    (rs.OneHot("k", 3), ["cat", "dog", "fish"], Defect.FEATURE_VALUE, "fish"),
+    (rs.OneHot("k", 3), [0, 2, 2**62], Defect.FEATURE_VALUE, "0 to 2"),
+    (rs.OneHot("k", 2, stored="vector"), [[0, 1], [1, 0], [0, 2]], Defect.FEATURE_VALUE, "0 or 1"),
+    (rs.OneHot("k", 2, stored="vector"), [[0, 1], [1, 0], [1, 1]], Defect.FEATURE_VALUE, "2 ones"),
+    (rs.OneHot("k", 2, stored="vector"), [[0, 1], [1, 0], [0, 0]], Defect.FEATURE_VALUE, "0 ones"),
+    (rs.MultiHot("k", 3), [[0], [2, 1], [1, 0, 1]], Defect.FEATURE_VALUE, "stored='vector'"),
+    (rs.MultiHot("k", 3), [[0], [2, 1], [3]], Defect.FEATURE_VALUE, "0 to 2"),
+    (rs.MultiHot("k", 3, stored="vector"), [[1, 1, 1], [], [1]], Defect.FEATURE_VALUE, "3 values"),
+    (rs.MultiHot("k", 2, stored="vector"), [[1.0, 0.0], [], [float("nan")] * 2],
+     Defect.FEATURE_VALUE, "nan"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("feature", "values", "defect", "words"), BAD)
+def test_a_record_that_does_not_fit(
+    tmp_path: Path, feature: Any, values: list[Any], defect: Defect, words: str
+) -> None:
+    dataset = dataset_of(tmp_path, values)
+    with raises(CorruptDataError, match=words, defect=defect, record=2, feature="k") as caught:
+        loaded(dataset, feature)
+    assert len(str(caught.value)) < 900
+    with rs.Loader(dataset, {"x": feature}, batch_size=9, skip_errors=2) as loader:
+        assert len(next(iter(loader))["x"]) == 2
+        assert loader.skipped[0].record == 2
+
+
+def test_what_the_datasets_show(tmp_path: Path) -> None:
+    """Before anything is loaded: missing or different class names, and the lengths of lists."""
+    texts, numbers = dataset_of(tmp_path / "t", TEXTS), dataset_of(tmp_path / "n", WHICH)
+    other_texts = dataset_of(tmp_path / "ot", TEXTS, NAMES[::-1])
+    other_numbers = dataset_of(tmp_path / "on", WHICH, NAMES[::-1])
+    unnamed = dataset_of(tmp_path / "un", TEXTS, None)
+    twice = dataset_of(tmp_path / "tw", TEXTS, ["cat", "cat"])
+    vectors = dataset_of(tmp_path / "ve", [*EYE])
+    given = rs.Label("k", class_names=NAMES)
+    both, other = rs.Mix([(texts, 1), (other_texts, 1)]), rs.Mix([(numbers, 1), (other_numbers, 1)])
+    for source, feature, option in (
+        (unnamed, rs.Label("k"), "class_names"), (unnamed, rs.OneHot("k", 4), "class_names"),
+        (twice, rs.Label("k"), "class_names"), (both, rs.Label("k"), "class_names"),
+        (other, rs.Label("k"), "class_names"), (other, given, "class_names"),
+        (other, rs.OneHot("k", 4), "class_names"), (rs.Mix([(texts, 1), (unnamed, 1)]),
+                                                    rs.Label("k"), "class_names"),
+        (vectors, rs.MultiHot("k", 4), "stored"),
+        (vectors, rs.MultiHot("k", 5, stored="vector"), "classes"),
+        (vectors, rs.OneHot("k", 5, stored="vector"), "features"),
+        (texts, rs.OneHot("k", 4, stored="vector"), "features"),
+    ):  # fmt: skip
+        with pytest.raises(OptionError) as caught:
+            rs.Loader(source, {"x": feature}, batch_size=4)
+        assert caught.value.option in (option, "shape", "default"), caught.value
+    for source in (unnamed, both, rs.Mix([(numbers, 1)])):
+        assert {*loaded(source, given, batch_size=10).tolist()} == {*WHICH}
+
+
+def test_resuming_and_ranks(tmp_path: Path) -> None:
+    values = [[NAMES[number % 4], NAMES[number % 3]] for number in range(23)]
+    dataset = dataset_of(tmp_path, values)
+    features = {"l": rs.Label("k", (2,)), "o": rs.OneHot("k", shape=(2,)), "id": "id"}
+
+    def rows(loader: rs.Loader) -> list[Any]:
+        return [
+            (batch["id"][row], batch["l"][row].tolist(), batch["o"][row].argmax(axis=1).tolist())
+            for batch in loader
+            for row in range(len(batch["id"]))
+        ]
+
+    for world_size in (1, 3):
+        seen = []
+        for rank in range(world_size):
+            options = {"batch_size": 4, "shuffle": True, "rank": rank, "world_size": world_size}
+            whole = rs.Loader(dataset, features, **options)  # type: ignore[arg-type]
+            expected = rows(whole)
+            seen += expected
+            for step in range(len(whole)):
+                loader = rs.Loader(dataset, features, **options)  # type: ignore[arg-type]
+                loader.load_state_dict(whole.state_after(step))
+                assert rows(loader) == expected[4 * step :]
+        assert sorted(number for number, *_ in seen) == [*range(23)]
+        assert all(one == hot == [number % 4, number % 3] for number, one, hot in seen)
