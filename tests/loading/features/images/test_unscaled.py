@@ -91,6 +91,19 @@ def test_equal_to_tensorflow(records: Records, tf: Any, channels: int) -> None:
     np.testing.assert_allclose(small[0], area, 0, 0.01)
 
 
+def test_many_channels_are_each_as_alone(records: Records) -> None:
+    images = arrays(6)
+    for fit in FITS:
+        options: dict[str, Any] = {"key": "x", "flip": "both", "raw_dtype": "float32", **fit}
+        shape = {"raw_shape": ("height", "width", 6), "channels": 6}
+        together = batch(records(*map(row, images)), x=rs.Image(**options, **shape))["x"]
+        for channel in (0, 3, 4, 5):
+            alone = records(*[row(image[..., channel]) for image in images])
+            image = rs.Image(channels=1, raw_shape=("height", "width"), **options)
+            found = batch(alone, x=image)["x"][..., 0]
+            np.testing.assert_allclose(together[..., channel], found, 1e-4, 1e-2)
+
+
 @pytest.mark.parametrize("dtype", ["int16", "float16", "float64"])
 def test_types_become_float32(records: Records, dtype: Any) -> None:
     images = [np.rint(image).astype(dtype) for image in arrays()]
