@@ -284,6 +284,8 @@ def test_the_page_about_hugging_face_runs(
 
 
 _NEEDED = {
+    "metric-learning": ["torch"],
+    "earth-engine": ["torch"],
     "parquet": ["pandas"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],
@@ -297,10 +299,12 @@ _NEEDED = {
         "without-tensorflow",
         "parquet",
         "class-imbalance",
+        "metric-learning",
         "resume-training",
         "card",
         "view",
         "windows-of-tables",
+        "earth-engine",
     ],
 )
 def test_the_answer_to_a_common_question_runs(

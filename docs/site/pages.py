@@ -46,10 +46,10 @@ PYTHON = {
         "Tfds LeRobot WebDataset Shards"
     ),
     "Train": (
-        "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
-        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
-        "Label OneHot MultiHot Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec "
-        "bench"
+        "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask "
+        "Boxes Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar "
+        "Tensor Stack Normalise Label OneHot MultiHot Ragged Padded Bytes Text Raw "
+        "Serialized Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"

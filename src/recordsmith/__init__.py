@@ -30,9 +30,10 @@ _HOMES = {
     "format.wire": "read_records",
     "image": "ImageOptions tile_image untile",
     "loading": (
-        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples "
-        "Image Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed Padded Patches "
-        "Position Present Ragged RandomErasing Raw Scalar Tensor Text Weighted bench"
+        "BlockShuffle Boxes BucketBySize ByClass Bytes ColorJitter Cutmix Episodes "
+        "Examples Image Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed "
+        "Padded Patches Position Present Ragged RandomErasing Raw Scalar Serialized Stack "
+        "Tensor Text Weighted bench"
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "

@@ -33,6 +33,7 @@ from recordsmith.image import untile as untile
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
 from recordsmith.loading import BucketBySize as BucketBySize
+from recordsmith.loading import ByClass as ByClass
 from recordsmith.loading import Bytes as Bytes
 from recordsmith.loading import ColorJitter as ColorJitter
 from recordsmith.loading import Cutmix as Cutmix
@@ -56,6 +57,8 @@ from recordsmith.loading import Ragged as Ragged
 from recordsmith.loading import RandomErasing as RandomErasing
 from recordsmith.loading import Raw as Raw
 from recordsmith.loading import Scalar as Scalar
+from recordsmith.loading import Serialized as Serialized
+from recordsmith.loading import Stack as Stack
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted

@@ -78,8 +78,8 @@ def payload_seeds() -> list[bytes]:
         encode_example({"a": [1, -2, 2**62], "b": [b"x", b"", "y" * 200], "f": [0.5, 1e-30]}),
         encode_example({"": [], "image/encoded": b"\xff\xd8\xff\xe0" + bytes(40), "n": 5}),
         encode_example({f"feature/{number}": [number] * number for number in range(12)}),
-        encode_sequence_example({"id": 7}, {"tokens": [[1, 2], [], [3]], "texts": [["a"], [b"b"]]}),
-        encode_sequence_example({}, {"empty": [], "frames": [b"\x89PNG\r\n\x1a\n" + bytes(9)]}),
+        encode_sequence_example({"id": 7}, {"n": [[1, 2], [], [3]], "b": [["a"], [b"b"]]}),
+        encode_sequence_example({}, {"f": [], "image/encoded": [b"\x89PNG\r\n\x1a\n" + bytes(9)]}),
     ]
     ranking = b"".join(b"\n" + bytes([len(inner)]) + inner for inner in seeds[2:3] if inner)
     seeds.append(ranking + b"\x12" + bytes([len(seeds[2])]) + seeds[2])
@@ -366,6 +366,7 @@ def drive_columns(
     buffer: Array, starts: Array, lengths: Array, dice: random.Random, counts: Counter[str]
 ) -> None:
     keys = dice.sample(list(KEYS), dice.choice((1, 2, 3, len(KEYS))))
+    has_lists = dice.random() < 0.5
     kinds, required, defaults = [], [], []
     for key in keys:
         kind = dice.choice((0, KEYS[key], KEYS[key], KEYS[key], BYTES, FLOAT, INT64))
@@ -380,28 +381,31 @@ def drive_columns(
     are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
     have_validity = [dice.random() < 0.5 for _ in keys]
     fills_missing = all(kinds) and dice.random() < 0.5  # a fixed shape that is filled needs a kind
+    are_in_steps = [has_lists and default is None and dice.random() < 0.7 for default in defaults]
     if dice.random() < 0.3:
+        are_in_steps[-1] = False
         kinds[-1], required[-1], defaults[-1], are_borrowed[-1] = PRESENCE_ONLY, -1, None, False
     builder = ColumnBuilder(
-        keys, kinds, required, defaults, are_borrowed, have_validity, fills_missing
+        keys, kinds, required, defaults, are_borrowed, have_validity, are_in_steps, fills_missing
     )
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
-        code, row, column, _ = builder.append(buffer, starts, lengths)
+        code, row, column, _, step = builder.append(buffer, starts, lengths)
         if code != GOOD:
             counts["column defects"] += 1
             assert 1 <= code <= 5
             assert 0 <= row < len(starts)
             assert 0 <= column < max(1, len(keys))
+            assert step >= -1
             if dice.random() < 0.5:
                 return  # the memory of a builder that failed is given back, too
             break
         rows += len(starts)
     else:
         counts["columns"] += len(keys)
-    for is_borrowed, has_validity, (
-        kind, values, end_memory, split_memory, _, _, _, validity
-    ) in zip(are_borrowed, have_validity, builder.finish(), strict=True):  # fmt: skip
+    for is_borrowed, has_validity, in_steps, (
+        kind, values, end_memory, split_memory, _, _, _, step_memory, validity
+    ) in zip(are_borrowed, have_validity, are_in_steps, builder.finish(), strict=True):  # fmt: skip
         if code == GOOD:
             assert len(validity) in ((0, (rows + 7) // 8) if has_validity else (0,))
         if is_borrowed and kind == BYTES:
@@ -418,7 +422,11 @@ def drive_columns(
         check_offsets(ends, len(values))
         if code == GOOD:
             assert len(splits) == rows + 1
-            check_offsets(splits, len(ends) - 1 if kind == BYTES else len(values) // item)
+            value_count = len(ends) - 1 if kind == BYTES else len(values) // item
+            steps = as_array(step_memory, np.int64)
+            check_offsets(steps, value_count if in_steps else 0)
+            check_offsets(splits, len(steps) - 1 if in_steps else value_count)
+            counts["steps"] += len(steps) - 1
 
 
 ACTIONS = (

@@ -21,9 +21,11 @@ IMAGE = {"size": 4}
 CROP = {"size": 4, "fit": "random-crop"}
 FLOATS = {"size": 4, "dtype": "float32"}
 PAD = {"fit": "pad"}
+UNSCALED = {"size": 4, "raw_shape": (3, 4, 3), "raw_dtype": "float32"}
 PATCHES = {"size": 8, "count": 1}
 KEY = {"key": "k"}
 TENSOR = {"key": "k", "shape": (2,)}
+STACK = {"keys": ["a", "b"], "shape": (2,)}
 RAW = {"key": "k", "shape": (2,), "dtype": "uint8"}
 
 NOT_NUMBERS = ("no such type", "S3", object, "datetime64[s]", 5)
@@ -56,7 +58,11 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
      [{"exact": True}, {"fit": "crop-or-pad"}]),
     (rs.Image, PAD, "interpolation", [{"interpolation": "area"}]),
     (rs.Image, IMAGE, "raw_dtype", [{"raw_dtype": "uint16"}]),
-    (rs.Image, IMAGE, "raw_dtype", [{"raw_shape": (3, 4, 3), "raw_dtype": "float32"}]),
+    (rs.Image, IMAGE, "raw_dtype", [{"raw_shape": (3, 4, 3), "raw_dtype": "int32"}]),
+    (rs.Image, UNSCALED, "dtype", [{"dtype": dtype} for dtype in ("uint8", "uint16", "float64")]),
+    (rs.Image, UNSCALED, "channels", [{"channels": channels} for channels in (1, 4, "3")]),
+    (rs.Patches, PATCHES | UNSCALED, "channels", [{"channels": 1}]),
+    (rs.Mask, {}, "raw_dtype", [{"raw_shape": (3, 4), "raw_dtype": "float32"}]),
     (rs.Image, IMAGE, "raw_shape", [{"raw_shape": (3,)}, {"raw_shape": (0, 4)}]),
     (rs.Image, IMAGE, "raw_shape", [{"raw_shape": ("height",)}, {"raw_shape": "hwc"}]),
     (rs.Image, IMAGE, "max_pixels", [{"max_pixels": 0}]),
@@ -86,6 +92,11 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     *((feature, KEY, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS])
       for feature in (rs.Scalar, rs.Padded, rs.Ragged)),
     (rs.Tensor, TENSOR, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS]),
+    (rs.Stack, STACK, "keys", [{"keys": keys} for keys in ("abc", [], [1], None)]),
+    (rs.Stack, STACK, "shape", [{"shape": shape} for shape in ([2], "ragged", (-1,), None)]),
+    (rs.Stack, STACK, "layout", [{"layout": "last"}]),
+    (rs.Stack, STACK, "dtype", [{"dtype": "S3"}]),
+    (rs.Stack, STACK, "default", [{"dtype": "uint8", "default": -1}]),
     (rs.Padded, KEY, "length", [{"length": length} for length in (-1, 2.5, "3", True)]),
     (rs.Padded, KEY, "length", [{"too_long": "cut"}]),
     (rs.Padded, KEY, "default", [{"length": 1, "default": [1, 2]}]),

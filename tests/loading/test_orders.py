@@ -25,7 +25,7 @@ from recordsmith.loading.order.mix import MixOrder
 from recordsmith.loading.order.shuffle import DatasetOrder
 from recordsmith.support.permutation import GroupPermutations
 
-COUNT, QUICK, ALL = 48, 25, 500
+COUNT, QUICK, ALL = 48, 30, 600
 LABELS = [0 if at % 2 else at % 3 + at // 24 for at in range(COUNT)]  # of each record
 STEPS = [at * 5 % 9 for at in range(COUNT)]
 TOKENS = [[at * 1000 + 1 + token for token in range(at * 7 % 13)] for at in range(COUNT)]
@@ -40,6 +40,8 @@ class Case(NamedTuple):
     groups: positions; an epoch has exactly as many rows of each as its weight says.
     weights: of the groups, by epoch; the last ones stay.
     is_even: whether no record comes again before all others of its group.
+    batch_size: of each rank, which has neighbouring rows then; None for any.
+    unit: rows of a group come so many at once.
     """
 
     source: Any
@@ -48,6 +50,8 @@ class Case(NamedTuple):
     groups: list[list[int]]
     weights: Sequence[list[float]] = ([1],)
     is_even: bool = True
+    batch_size: int | None = None
+    unit: int = 1
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +99,19 @@ def weighted(datasets: Datasets, rng: Any) -> Case:
     length = int(rng.integers(12, 60))
     source = rs.Weighted(dataset, **options, length=length, with_replacement=not is_even)
     return Case(source, ["id"], [(at,) for at in numbers], groups, [shares], is_even)
+
+
+def by_class(datasets: Datasets, rng: Any) -> Case:
+    dataset, numbers = some(datasets, rng)
+    labels = [LABELS[at] for at in numbers]
+    groups = [[at for at, own in enumerate(labels) if own == one] for one in sorted({*labels})]
+    classes, examples = int(rng.integers(1, len(groups) + 1)), int(rng.integers(1, 7))
+    size = classes * examples
+    length = int(rng.integers(1, 10)) * size
+    source = rs.ByClass(dataset, "label", classes=classes, examples=examples, length=length)
+    weights = [[1.0] * len(groups)]
+    contents = [(at,) for at in numbers]
+    return Case(source, ["id"], contents, groups, weights, batch_size=size, unit=examples)
 
 
 def episodes(datasets: Datasets, rng: Any) -> Case:
@@ -145,7 +162,7 @@ def packed(datasets: Datasets, rng: Any) -> Case:
     return Case(source, ["tokens"], [(row,) for row in rows], [[*range(len(rows))]])
 
 
-MAKERS: list[Callable[[Datasets, Any], Case]] = [plain, weighted, mix, episodes, packed]
+MAKERS: list[Callable[[Datasets, Any], Case]] = [plain, weighted, mix, episodes, packed, by_class]
 
 
 class Share(NamedTuple):
@@ -154,6 +171,7 @@ class Share(NamedTuple):
     batch_size: int
     world_size: int
     last_batch: Literal["keep", "drop", "pad"]
+    has_whole_batches: bool = False
 
     def expected(
         self, rank: int, epochs: list[list[Row]], epoch: int = 0, read: int = 0
@@ -169,13 +187,22 @@ class Share(NamedTuple):
             for begin in range(0, len(left), size):
                 is_last = begin + size >= len(left)
                 after = (number + 1, 0) if is_last else (number, read + begin + size)
-                yield *after, left[begin : begin + size][rank :: self.world_size]
+                own = slice(rank, size, self.world_size)
+                if self.has_whole_batches:
+                    own = slice(rank * self.batch_size, (rank + 1) * self.batch_size)
+                yield *after, left[begin : begin + size][own]
             read = 0
 
 
-def share(rng: Any, count: int, last_batch: Any) -> Share:
-    """Batches and ranks for an epoch of so many rows: at most 12 steps, and at least one."""
-    world_size = int(rng.integers(1, 8))
+def share(rng: Any, case: Case, last_batch: Any) -> Share:
+    """Batches and ranks for an epoch: at most 12 steps, and at least one."""
+    world_size, count = int(rng.integers(1, 8)), len(case.source)
+    if case.batch_size is not None:
+        batch_count = count // case.batch_size
+        world_size = min(world_size, batch_count)
+        while last_batch == "keep" and batch_count % world_size:
+            world_size -= 1
+        return Share(case.batch_size, world_size, last_batch, has_whole_batches=True)
     if last_batch == "drop":
         world_size = min(world_size, count)
     batch_size = max(int(rng.integers(1, 9)), -(-count // (12 * world_size)))
@@ -193,17 +220,19 @@ def check_setting(datasets: Datasets, number: int) -> None:
     case = MAKERS[number % len(MAKERS)](datasets, rng)
     source, count = case.source, len(case.source)
     shuffles = [False, True, rs.BlockShuffle(int(rng.integers(1, 9)), int(rng.integers(1, 5)))]
-    is_weighted = isinstance(source, rs.Weighted)
-    shuffle = True if is_weighted else shuffles[int(rng.integers(3))]
+    is_drawn = isinstance(source, (rs.Weighted, rs.ByClass))
+    shuffle = True if is_drawn else shuffles[int(rng.integers(3))]
     last_batch = ["keep", "keep", "drop", "pad"][rng.integers(4)]
-    first, *others = (share(rng, count, last_batch) for _ in range(4))
+    first, *others = (share(rng, case, last_batch) for _ in range(4))
     window = int(rng.integers(1, 40)) if rng.random() < 0.2 else None
+    window = window if case.batch_size is None else None
     is_random, threads = rng.random() < 0.2, 2 * int(rng.random() < 0.1)
     epochs, seed = int(rng.integers(1, 4)), int(rng.integers(100))
 
     def loader(epochs: int, rank: int, own: Share, group: int | None = None) -> rs.Loader:
         return rs.Loader(
-            source, {"at": rs.Position(), **{key: key for key in case.keys}}, **own._asdict(),
+            source, {"at": rs.Position(), **{key: key for key in case.keys}},
+            batch_size=own.batch_size, world_size=own.world_size, last_batch=own.last_batch,
             rank=rank, shuffle=shuffle, seed=seed, epochs=epochs, threads=threads,
             buckets=None if window is None else rs.BucketBySize(window, group=group),
             map_examples=draw if is_random else None,
@@ -213,8 +242,10 @@ def check_setting(datasets: Datasets, number: int) -> None:
         return [*zip(*(column.tolist() for column in batch.values()), strict=True)]
 
     # the order of all ranks together, of two iterations
-    whole = loader(2 * epochs, 0, Share(count, 1, "keep"), first.batch_size * first.world_size)
-    order = [rows(batch) for batch in whole]
+    alone = Share(case.batch_size or count, 1, "keep")
+    whole = loader(2 * epochs, 0, alone, first.batch_size * first.world_size)
+    flat = [row for batch in whole for row in rows(batch)]
+    order = [flat[begin : begin + count] for begin in range(0, len(flat), count)]
     check_counts(case, order)
     if shuffle is False and window is None and not isinstance(source, rs.Mix):
         assert [row[0] for row in order[0]] == [*range(count)]
@@ -259,11 +290,13 @@ def check_counts(case: Case, order: list[list[Row]]) -> None:
         weights = case.weights[min(epoch, len(case.weights) - 1)]
         for group, weight in zip(case.groups, weights, strict=True):
             share = len(rows) * weight / sum(weights)
-            if not isinstance(case.source, rs.Weighted):
+            if not isinstance(case.source, (rs.Weighted, rs.ByClass)):
                 assert abs(sum(own[position] for position in group) - share) < 1
             elif case.is_even:  # parts of draws are carried over
                 draws = sum(read[position] for position in group)
-                assert abs(draws - (epoch + 1) * share) < 1 + 1e-9  # weights are rounded to draw
+                assert (
+                    abs(draws - (epoch + 1) * share) < case.unit + 1e-9
+                )  # weights are rounded to draw
             times = [read[position] for position in group]
             assert not case.is_even or max(times) - min(times) <= 1
         assert own.total() == sum(own[position] for group in case.groups for position in group)

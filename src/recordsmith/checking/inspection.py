@@ -97,7 +97,7 @@ class Inspection(ShardTotals, Report):
                 values = span(known.min_length, known.max_length)
                 if known.min_steps is not None:
                     values = f"{span(known.min_steps, known.max_steps or 0)} steps of {values}"
-                kind = known.kind + (f" ({known.content})" if known.content else "")
+                kind = known.kind + (f" ({known.content_text})" if known.content else "")
                 present = "all" if known.present == self.record_count else f"{known.present:,}"
                 size = f"{known.value_bytes / max(1, known.present):,.0f}"
                 rows.append((key, kind, values, present, size))

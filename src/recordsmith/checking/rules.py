@@ -11,6 +11,7 @@ import msgspec
 
 from recordsmith.format.example import Kind, Schema
 from recordsmith.format.example.schema import FeatureSchema
+from recordsmith.format.example.serialized_tensor import TensorSchema
 
 RulePayload: TypeAlias = Literal["Example", "SequenceExample"]
 SECTION_FIELDS: dict[RulePayload, dict[str, tuple[int, bool]]] = {
@@ -40,7 +41,8 @@ class FeatureRule(
     required: whether every record must have the feature.
     min_values, max_values: bounds for the number of values; in a feature list, of each step. None
         means no upper bound.
-    content: content of bytes, image or text; None allows any.
+    content: content of bytes, image, text or tensor; None allows any.
+    tensor: dtype and shape of serialised tensors; None in it allows any.
     allowed: the allowed values; None allows any. A str matches its UTF-8 bytes.
     min_value, max_value: bounds for numbers; NaN is outside of all bounds.
     """
@@ -49,7 +51,8 @@ class FeatureRule(
     required: bool = False
     min_values: _Count = 0
     max_values: _Count | None = None
-    content: Literal["image", "text"] | None = None
+    content: Literal["image", "text", "tensor"] | None = None
+    tensor: TensorSchema | None = None
     allowed: Annotated[tuple[int | float | str, ...], msgspec.Meta(min_length=1)] | None = None
     min_value: int | float | None = None
     max_value: int | float | None = None
@@ -59,6 +62,8 @@ class FeatureRule(
             raise ValueError("expected min_values <= max_values")
         if self.content is not None and self.kind not in (None, "bytes"):
             raise ValueError(f"content needs kind bytes, got {self.kind}")
+        if self.tensor is not None and self.content != "tensor":
+            raise ValueError(f"tensor needs content tensor, got {self.content}")
         bounds = [bound for bound in (self.min_value, self.max_value) if bound is not None]
         if bounds and (self.kind in (None, "bytes") or not all(map(math.isfinite, bounds))):
             raise ValueError("min and max are finite numbers, and need kind int64 or float")
@@ -129,11 +134,12 @@ def rule_of(
     """Derive the rule for a feature; with `is_loose`, lists of varying length may have any."""
     is_fixed = not is_loose or feature.min_length == feature.max_length
     kind: Any = feature.kind if feature.kind in _ALLOWED else None
-    content: Any = feature.content if feature.content in ("image", "text") else None
+    content: Any = feature.content if feature.content != "raw" else None
     return FeatureRule(
         kind,
         required=record_count is not None and feature.present == record_count > 0,
         min_values=feature.min_length if is_fixed else min(feature.min_length, 1),
         max_values=feature.max_length if is_fixed else None,
         content=content,
+        tensor=feature.tensor,
     )

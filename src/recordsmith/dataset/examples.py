@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordsmith.format.example import FeatureValue
 from recordsmith.format.example.payload import as_text
+from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.support.errors import DataError
 from recordsmith.support.words import printable, size
 
@@ -54,7 +55,10 @@ def bytes_text(value: bytes) -> str:
         return f"{info.format} image, {info.width}x{info.height}, {size(len(value))}"
     text = as_text(value)
     if text is None:
-        return f"{size(len(value))}: {begin_of(value)}"
+        tensor = describe_tensor(value)
+        return (
+            f"{tensor}, {size(len(value))}" if tensor else f"{size(len(value))}: {begin_of(value)}"
+        )
     quoted = printable(json.dumps(text[:_TEXT_SHOWN], ensure_ascii=False))
     return quoted + (f" … {size(len(value))}" if len(text) > _TEXT_SHOWN else "")
 

@@ -16,6 +16,7 @@ from recordsmith.format.example import (
     decode_ranking_list,
 )
 from recordsmith.format.example.payload import as_text
+from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.support.errors import DataError
 
 
@@ -108,7 +109,9 @@ def json_value(value: Any, max_text: int | None = None) -> Any:
         return {"size_bytes": len(value), "image": info._asdict()}
     text = as_text(value)
     if text is None:
-        return {"size_bytes": len(value), "begins": begin_of(value)}
+        tensor = describe_tensor(value)
+        document = {"size_bytes": len(value), "begins": begin_of(value)}
+        return document if tensor is None else document | {"tensor": tensor}
     if max_text is not None and len(text) > max_text:
         return {"size_bytes": len(value), "text": text[:max_text]}
     return text

@@ -193,7 +193,7 @@ class View(msgspec.Struct):
                 if len(rows):
                     survey = SchemaSurvey()
                     survey.update(block.buffer, block.starts[rows], block.lengths[rows])
-                    return survey.finish().features[key]
+                    return survey.finish().columns[key]
                 read += int(block.lengths.sum())
             return False
         return None
@@ -247,10 +247,10 @@ class View(msgspec.Struct):
             raise OptionError(option="keys", value=keys, expected="a list of names")
         elif keys is None:
             schema = self.column_schema
-            if schema.payload not in ("Example", "mixed", "none"):
-                raise NotAnExampleError(self.read_schema().payload, "Examples")
+            if schema.payload not in _WITH_COLUMNS:
+                raise NotAnExampleError(self.read_schema().payload, _EXPECTED)
             schema.check_complete("select the features that you need")
-            features = schema.features.items()
+            features = schema.columns.items()
             given = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:
             given = dict.fromkeys(keys)
@@ -263,7 +263,7 @@ class View(msgspec.Struct):
         if spec.shape is not None and spec.kind is not None:
             return spec
         schema = self.column_schema
-        known = schema.features.get(key)
+        known = schema.columns.get(key)
         if known is not None:
             return _complete(key, spec, known, fills_missing)
         schema.check_complete(
@@ -276,15 +276,19 @@ class View(msgspec.Struct):
     def check_keys(self, keys: Iterable[str]) -> None:
         """Raise an OptionError for a feature that no record has."""
         schema = self.column_schema
-        if "features" not in schema.sections and len(self.records):
-            raise NotAnExampleError(self.read_schema().payload, "Examples")
+        if schema.payload not in _WITH_COLUMNS or (not schema.sections and len(self.records)):
+            raise NotAnExampleError(self.read_schema().payload, _EXPECTED)
         for key in keys:
-            if key not in schema.features and schema.is_complete:
+            if key not in schema.columns and schema.is_complete:
                 none = "records have no features" if len(self.records) else "the dataset is empty"
-                hint = suggest_names(key, schema.features, none)
+                hint = suggest_names(key, schema.columns, none)
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
+
+
+_WITH_COLUMNS = ("Example", "SequenceExample", "mixed", "none")
+_EXPECTED = "Examples or SequenceExamples"
 
 
 def _complete(
@@ -298,9 +302,9 @@ def _complete(
             value=key,
             remedy="Pass a FeatureSpec with a kind to read it.",
         )
-    shape = spec.shape
+    shape, in_steps = spec.shape, known.min_steps is not None
     if shape is None:
-        shape = known.shape_if_present if fills_missing else known.shape
-        shape = "ragged" if shape is None else shape
+        known_shape = known.shape_if_present if fills_missing or in_steps else known.shape
+        shape = "ragged" if known_shape is None else known_shape
     kind = spec.kind or known.kind
-    return FeatureSpec(kind, shape, spec.default)  # type: ignore[arg-type]
+    return FeatureSpec(kind, shape, spec.default, in_steps)  # type: ignore[arg-type]

@@ -224,7 +224,7 @@ def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
     lines += ["", "| feature | kind | values |", "| --- | --- | --- |"]
     for key, feature in _features(summary):
         values = "1" if feature.shape == () else str(feature.shape or "any number")
-        lines.append(f"| {_code_cell(key)} | {feature.content or feature.kind} | {values} |")
+        lines.append(f"| {_code_cell(key)} | {feature.content_text or feature.kind} | {values} |")
     lines += ["", "```python", "import recordsmith as rs", ""]
     lines.append(f"dataset = rs.open({words['name']!r})")
     lines += ["print(dataset[0])", "```", ""]

@@ -19,6 +19,7 @@ from recordsmith.dataset import Paths, is_split_slice, locate
 from recordsmith.dataset import open as open_dataset
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key
+from recordsmith.format.example.serialized_tensor import TensorSchema
 from recordsmith.image import ImageHeader, find_image_header
 from recordsmith.stores import is_url
 from recordsmith.support.errors import OptionError
@@ -122,11 +123,12 @@ class _Field(NamedTuple):
     """A feature to read.
 
     kind: bytes, float or int64.
-    content: image, mask (an image of class numbers), text, bytes or number.
+    content: image, mask (an image of class numbers), text, tensor, bytes or number.
     shape: of the values of a record: () for one, (n,) for more; None if it varies.
     may_lack: whether some records are without it.
     note: a comment for the generated program.
     formats: of the first images.
+    tensor: of serialised tensors.
     """
 
     key: str
@@ -136,6 +138,7 @@ class _Field(NamedTuple):
     may_lack: bool
     note: str
     formats: set[str]
+    tensor: TensorSchema | None
 
 
 class _Description(NamedTuple):
@@ -199,9 +202,9 @@ def _field(
 ) -> _Field:
     missing_count = inspection.record_count - feature.present
     shape = feature.shape_if_present if feature.max_length else None
-    content: str = feature.content if feature.content in ("image", "text") else "bytes"
+    content: str = "bytes" if feature.content in ("raw", None) else feature.content
     content = content if feature.kind == "bytes" else "number"
-    notes = []
+    notes = [f"serialised: {feature.tensor}"] if feature.tensor is not None else []
     formats = {header.format for header in headers}
     if content == "image":
         content = "mask" if is_mask_key(key) and formats == {"png"} else "image"
@@ -218,11 +221,13 @@ def _field(
     if key == BOX[0]:
         notes.append("rs.Boxes() reads these features as boxes, if they are fractions of the image")
     note = "; ".join(filter(None, notes))
-    return _Field(key, feature.kind, content, shape, missing_count > 0, note, formats)
+    return _Field(
+        key, feature.kind, content, shape, missing_count > 0, note, formats, feature.tensor
+    )
 
 
 def _tensorflow(description: _Description) -> str:
-    """Images that each record has are decoded, masks stay bytes."""
+    """Images and tensors that each record has are decoded, masks stay bytes."""
     fields = [field for field in description.fields if _is_utf8(field.key)]
     left_out = "".join(
         _why_left_out(field.key, "TensorFlow needs names in UTF-8")
@@ -236,6 +241,15 @@ def _tensorflow(description: _Description) -> str:
         if field.content == "image" and field.shape == () and not field.may_lack
         if field.formats <= _DECODED_BY_TENSORFLOW
         for value in (f"example[{literal(field.key)}]",)
+    )
+    decoding += "".join(
+        f"    {value} = tf.ensure_shape(\n        tf.io.parse_tensor({value}, "
+        f"out_type=tf.{field.tensor.dtype}), {shape}\n    )\n"
+        for field in fields
+        if field.tensor is not None and field.tensor.dtype is not None
+        if field.shape == () and not field.may_lack
+        for value in (f"example[{literal(field.key)}]",)
+        for shape in (None if field.tensor.shape is None else list(field.tensor.shape),)
     )
     compression = description.compression
     return _TENSORFLOW.substitute(

@@ -32,10 +32,13 @@ from recordsmith.loading.features.numbers import Present as Present
 from recordsmith.loading.features.numbers import Ragged as Ragged
 from recordsmith.loading.features.numbers import Scalar as Scalar
 from recordsmith.loading.features.numbers import Tensor as Tensor
+from recordsmith.loading.features.serialized import Serialized as Serialized
+from recordsmith.loading.features.stacking import Stack as Stack
 from recordsmith.loading.loader import Loader as Loader
 from recordsmith.loading.measuring.bench import bench as bench
 from recordsmith.loading.measuring.bench_report import BenchReport as BenchReport
 from recordsmith.loading.order.buckets import BucketBySize as BucketBySize
+from recordsmith.loading.order.by_class import ByClass as ByClass
 from recordsmith.loading.order.mix import Mix as Mix
 from recordsmith.loading.order.packed import Packed as Packed
 from recordsmith.loading.order.schedule import EpochProgress as EpochProgress

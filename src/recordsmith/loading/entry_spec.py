@@ -20,7 +20,7 @@ class EntrySpec:
         dtype: of numbers; None for others.
         shape: the first axis counts examples; None for axes that differ between batches.
         is_ragged: whether rows have different lengths, (batch, None): a RaggedArray, or an ndarray
-            of lists for text.
+            of lists for text. Further axes, as of ragged images, are those of a value.
     """
 
     kind: Literal["numbers", "text", "bytes"]
@@ -40,8 +40,9 @@ def _spec(entry: Column, batch_size: int | None, is_ragged_text: bool) -> EntryS
     values = entry.values if isinstance(entry, RaggedArray) else entry
     is_ragged = isinstance(entry, RaggedArray) or is_ragged_text or _has_lists(entry)
     # an axis of length 0 in a batch without rows may have any length
-    axes = (None,) if is_ragged else tuple(length or None for length in values.shape[1:])
-    shape = (batch_size, *axes)
+    inner = () if is_ragged and not isinstance(entry, RaggedArray) else values.shape[1:]
+    axes = (None,) if is_ragged else ()
+    shape = (batch_size, *axes, *(length or None for length in inner))
     if isinstance(values, BytesArray):
         return EntrySpec("bytes", None, shape, is_ragged)
     if values.dtype == object:

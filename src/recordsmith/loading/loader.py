@@ -25,7 +25,7 @@ from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.session import Iteration, LoaderSession
 from recordsmith.support.errors import DataError, OptionError, option
 from recordsmith.support.explaining import explain_unknown
-from recordsmith.support.number_options import seed_number, whole_number
+from recordsmith.support.number_options import count_number, seed_number, whole_number
 from recordsmith.support.work import processor_count
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _NAMES_SHOWN = 8
 _EXPLAINED = {
     "batch": "Pass batch_size.",
-    "batch_sampler": "Pass buckets=rs.BucketBySize() or shuffle=True.",
+    "batch_sampler": "Pass buckets=rs.BucketBySize(), shuffle=True, or for some classes in each "
+    "batch rs.ByClass(dataset, …).",
     "cache": "Pack smaller images instead; rs.open() has a cache for files of a network.",
     "collate_fn": "Pass map_batches; rs.Padded and rs.Ragged join lists of different lengths.",
     "columns": "Pass features, a list of keys.",
@@ -111,8 +112,8 @@ class Loader:
         A key that these do not have is looked for in up to 16 MiB of the files.
 
         Args:
-            dataset: a Dataset, a Mix of several, a Weighted selection of one, Episodes, or Packed
-                rows of tokens.
+            dataset: a Dataset, a Mix of several, a Weighted selection of one, batches ByClass,
+                Episodes, or Packed rows of tokens.
             features: a list of keys, or a dict of features and keys by name. A key takes its type
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.
@@ -156,8 +157,16 @@ class Loader:
         maker = make_batch_maker(
             source, features, seed=seed, functions=functions, may_skip=skip_errors > 0
         )
+        has_batches = source.batch_size is not None
+        for name, value, own in (
+            ("batch_size", count_number("batch_size", batch_size), source.batch_size),
+            ("buckets", buckets, None),
+        ):
+            if has_batches and value != own:
+                expected = f"{own}, as a {type(source).__name__} has batches of its own"
+                raise OptionError(option=name, value=value, expected=expected)
         share = RankShare(
-            len(source), batch_size, rank, world_size, last_batch, worker, worker_count
+            len(source), batch_size, rank, world_size, last_batch, worker, worker_count, has_batches
         )
         order = source.order(shuffle=shuffle, seed=seed)
         if buckets is not None:

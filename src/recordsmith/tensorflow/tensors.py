@@ -66,7 +66,7 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
             remedy=f"Convert it in {option('map_batches')}.",
         ) from None
     if entry.is_ragged:
-        return tf.RaggedTensorSpec(entry.shape, dtype, row_splits_dtype=tf.int64)
+        return tf.RaggedTensorSpec(entry.shape, dtype, ragged_rank=1, row_splits_dtype=tf.int64)
     return tf.TensorSpec(entry.shape, dtype)
 
 
@@ -131,21 +131,24 @@ class EntryParts:
         if not self._is_ragged:
             self.specs = [tf.TensorSpec(spec.shape, spec.dtype)]
             return
-        if len(self._shape) != 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
+        if len(self._shape) < 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
             raise OptionError(
                 f"{option('element_spec')} has {spec} for {name!r}",
                 option="element_spec",
                 value=spec,
-                expected="a tf.RaggedTensorSpec of shape (batch, None) with int64 row splits",
+                expected="a tf.RaggedTensorSpec of shape (batch, None, ...) with int64 row splits",
             )
         count = self._shape[0]
         splits_shape = (None if count is None else count + 1,)
-        self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
+        values = tf.TensorSpec((None, *self._shape[2:]), spec.dtype)
+        self.specs = [values, tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
         is_ragged = len(parts) == 2
-        shape = (len(parts[1]) - 1, None) if is_ragged else parts[0].shape
+        shape = parts[0].shape
+        if is_ragged:
+            shape = (len(parts[1]) - 1, None, *shape[1:])
         fits = (
             is_ragged == self._is_ragged
             and parts[0].dtype == self._dtype

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.dataset import Where, parse_where
-from recordsmith.format.example import ColumnDecoder, FeatureSpec, contexts_as_examples
+from recordsmith.format.example import ColumnDecoder, FeatureSpec
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     DataError,
-    Defect,
     FileAccessError,
     OptionError,
     RecordsmithError,
@@ -133,15 +132,8 @@ def _decode(block: RecordBlock, keys: Sequence[str]) -> Columns:
     """Return features of records, whose bytes stay in the buffer of the block."""
     if not keys or not len(block):
         return {}
-    decoder = ColumnDecoder(dict.fromkeys(keys, FeatureSpec(shape="ragged")), borrowed=keys)
-    try:
-        decoder.append(block.buffer, block.starts, block.lengths)
-    except DataError as error:
-        contexts = None
-        if error.defect is Defect.NOT_AN_EXAMPLE:
-            contexts = contexts_as_examples(block.buffer, block.starts, block.lengths)
-        if contexts is None:
-            raise
-        decoder = ColumnDecoder(dict.fromkeys(keys, FeatureSpec(shape="ragged")), borrowed=keys)
-        decoder.append(*contexts)
+    decoder = ColumnDecoder(
+        dict.fromkeys(keys, FeatureSpec(shape="ragged")), borrowed=keys, with_lists=True
+    )
+    decoder.append(block.buffer, block.starts, block.lengths)
     return decoder.finish(is_strict=False)  # type: ignore[return-value]

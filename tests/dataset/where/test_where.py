@@ -375,16 +375,22 @@ def test_checked_with_the_schema() -> None:
     parse_where("image/clas/label == 1").check(schema_of())  # no records: features are unknown
 
 
-def test_the_context_of_sequences() -> None:
+def test_context_and_lists_of_sequences() -> None:
     def sequence(number: int) -> bytes:
         return rs.encode_sequence_example({"id": number, "t": "x"}, {"steps": [[1], [2, 3]]})
 
     payloads = [sequence(1), rs.encode_example({"id": 2}), sequence(3)]
     where = parse_where("id in (2, 3) and missing(steps)")
-    assert where.matches(block_of(payloads)).tolist() == [False, True, True]
+    assert where.matches(block_of(payloads)).tolist() == [False, True, False]
+    assert parse_where("len(steps) == 3").matches(block_of(payloads)).tolist() == [
+        True,
+        False,
+        True,
+    ]
     parse_where("id == 1").check(schema_of(*payloads))
-    with raises(rs.OptionError, option="where", value="steps", match="id, t"):
-        parse_where("steps == 1").check(schema_of(*payloads))
+    parse_where("steps == 1").check(schema_of(*payloads))
+    with raises(rs.OptionError, option="where", value="step", match="steps"):
+        parse_where("step == 1").check(schema_of(*payloads))
 
 
 @pytest.mark.parametrize(

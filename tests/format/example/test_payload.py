@@ -305,7 +305,7 @@ def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: lis
         FeatureSurvey().update(buffer, *arrays, 1, False)
     with pytest.raises(IndexError):
         kernel.submessages(buffer, *arrays, 1)
-    builder = ColumnBuilder([b"a"], [3], [-1], [None], [False], [False])
+    builder = ColumnBuilder([b"a"], [3], [-1], [None], [False], [False], [False])
     with pytest.raises(IndexError):
         builder.append(buffer, *arrays)
 

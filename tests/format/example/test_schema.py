@@ -292,7 +292,7 @@ def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
         if payload and classify(payload) != "Example":
             continue
         assert one.update(*spans([payload]), 1, False) == 1
-        for key, kinds, contents, present, (low, high), _, value_bytes in one.finish():
+        for key, kinds, contents, present, (low, high), _, value_bytes, _ in one.finish():
             before = total.get(key, ([0] * 4, [0] * 3, 0, low, high, 0))
             total[key] = (
                 [a + b for a, b in zip(before[0], kinds, strict=True)],
@@ -331,7 +331,7 @@ def test_one_walk_counts_what_two_do(wire: SimpleNamespace, data: Any) -> None:
     assert kinds.tolist() == classes.tolist()
     assert {
         key: (kinds, contents, present, low, high, value_bytes)
-        for key, kinds, contents, present, (low, high), _, value_bytes in counted.finish()
+        for key, kinds, contents, present, (low, high), _, value_bytes, _ in counted.finish()
     } == features_one_by_one(payloads)
 
 

@@ -1,40 +1,140 @@
-"""Serialised tensors of TensorFlow are recognised, and nothing else is."""
+"""Serialised tensors of TensorFlow are recognised and read, and nothing else is.
+
+That they have TensorFlow's values is tested in tests/interop/test_serialized_tensors.py.
+"""
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import numpy as np
 import pytest
+from tests.raising import raises
+from tests.serialized_tensors import field, header, serialized
 
-from recordsmith.format.example.serialized_tensor import describe_tensor
+from recordsmith.format.example import FeatureSchema, Schema, SchemaSurvey, encode_example
+from recordsmith.format.example.serialized_tensor import (
+    TensorSchema,
+    describe_tensor,
+    read_tensor,
+)
+from recordsmith.support.errors import CorruptDataError, Defect
 
 FLOATS = np.arange(12, dtype=np.float32)
+GOOD = [
+    (serialized(FLOATS.reshape(3, 4)), "float32 [3, 4]"),
+    (serialized(np.zeros((200, 300), np.uint8)), "uint8 [200, 300]"),
+    (header(14, [5]) + field(4, bytes(10)), "bfloat16 [5]"),
+    (serialized(True), "bool []"),
+    (serialized(np.zeros((0, 3), np.uint8)), "uint8 [0, 3]"),
+    (serialized([b"", b"\xff" * 200], "string"), "string [2]"),
+    (header(8, [2]) + field(9, bytes(16)), "complex64 [2]"),
+    (header(9, [2]) + field(10, b"\xff\xff\x01\x07"), "int64 [2]"),
+    (header(22, []) + field(16, b"\x07"), "uint32 []"),
+]
+REFUSED = [
+    (serialized(FLOATS)[:-1], "past the end"),
+    (header(1, [3, 5]) + field(4, FLOATS.tobytes()), "12 values"),
+    (header(1, [1 << 30]) + field(5, FLOATS[:1].tobytes()), "repeats"),
+    (header(1, [1 << 30]), "repeats"),
+    (header(1, [12]) + field(4, FLOATS.tobytes() + b"x"), "malformed list"),
+    (header(1, [3]) + field(4, FLOATS[:3].tobytes()) + field(5, FLOATS[:3].tobytes()), "twice"),
+    (header(1, [3]) + field(7, b"\1\2\3"), "field 7"),
+    (header(7, []) + field(4, b"\1a"), "field 4"),
+    (header(8, [1]) + field(9, bytes(4)), "complex"),
+    (header(24, [2]) + field(4, bytes(2)), "float8_e5m2"),
+    (header(12, [2]) + field(4, bytes(2)), "quint8"),
+    (header(99, [2]) + field(4, bytes(2)), "99"),
+    (header(9, [2])[:2] + field(2, b"\x18\1"), "sides"),
+    (header(1, [(1 << 64) - 1]), "side"),
+    (header(1, [0, 1 << 62]), "side"),
+    (header(1, [1] * 33) + field(4, bytes(4)), "side"),
+    (header(1, [1])[2:] + field(4, bytes(4)), "no dtype"),
+    (FLOATS.tobytes(), ""),
+    (b"", "no dtype"),
+    (b"\x08" + b"\xff" * 99, ""),
+    (header(10, [2]) + field(4, b"\1\2"), "bool"),
+    (header(6, [1]) + field(7, b"\x80\1"), "cannot hold"),
+    (header(9, [1]) + field(10, b"\x80" * 10 + b"\1"), "ten bytes"),
+]
 
 
-def tensor(dtype: int, sides: list[int], content: bytes) -> bytes:
-    """A TensorProto with its values as bytes, as `tf.io.serialize_tensor` writes it."""
-    shape = b"".join(bytes([18, 2, 8, side]) if side else b"\x12\x00" for side in sides)
-    data = bytes([8, dtype, 18, len(shape)]) + shape
-    return data + (bytes([34, len(content)]) + content if content else b"")
+def schema_of(*values: bytes) -> FeatureSchema:
+    return survey_of(*values).features["x"]
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (tensor(1, [3, 4], FLOATS.tobytes()), "float32 [3, 4]"),
-        (tensor(9, [2], bytes(16)), "int64 [2]"),
-        (tensor(14, [5], bytes(10)), "bfloat16 [5]"),
-        (tensor(10, [], b"\1"), "bool []"),
-        (tensor(4, [0, 3], b""), "uint8 [0, 3]"),
-        (tensor(1, [3, 4], FLOATS.tobytes()[:-1]), None),
-        (tensor(1, [3, 5], FLOATS.tobytes()), None),
-        (tensor(99, [3, 4], FLOATS.tobytes()), None),
-        (tensor(1, [3, 4], FLOATS.tobytes()) + b"x", None),
-        (FLOATS.tobytes(), None),
-        (b"", None),
-        (b"\x08" + b"\xff" * 99, None),
-        (b"\x08\x01\x12\x08\x12\x02", None),
-    ],
-)
-def test_tensors(data: bytes, expected: str | None) -> None:
-    assert describe_tensor(data) == (expected and f"serialised tensor {expected}")
-    assert describe_tensor(data[:60], len(data)) == describe_tensor(data)
+def survey_of(*values: bytes) -> Schema:
+    payloads = [encode_example({"x": value}) for value in values]
+    lengths = np.array([*map(len, payloads)], np.int64)
+    survey = SchemaSurvey()
+    survey.update(b"".join(payloads), np.cumsum(lengths) - lengths, lengths)
+    return survey.finish()
+
+
+@pytest.mark.parametrize(("data", "expected"), GOOD)
+def test_tensors_are_recognised(data: bytes, expected: str) -> None:
+    assert describe_tensor(data) == f"serialised tensor {expected}"
+    if b"\x22" in data[:60]:
+        assert describe_tensor(data[:60], len(data)) == describe_tensor(data)
+    known = schema_of(data)
+    assert (known.content, known.content_text) == ("tensor", f"tensor {expected}")
+    assert len(read_tensor(data).values()) == np.prod(read_tensor(data).shape)
+    for stop in range(min(len(data), 80)):
+        with raises(CorruptDataError):
+            read_tensor(data[:stop])
+        assert schema_of(data[:stop]).content != "tensor"
+
+
+@pytest.mark.parametrize(("data", "words"), REFUSED)
+def test_others_are_refused(data: bytes, words: str) -> None:
+    with pytest.raises(CorruptDataError) as caught:
+        read_tensor(data).values()
+    assert words in str(caught.value)
+
+
+def test_what_tensors_have_in_common() -> None:
+    """By one survey, by merged ones, and read again from JSON."""
+    one = serialized(np.zeros((2, 3), np.float32))
+    for others, expected in (
+        ([one], TensorSchema("float32", (2, 3))),
+        ([serialized(np.zeros((5, 3), np.float32))], TensorSchema("float32", (None, 3))),
+        ([serialized(np.zeros((5, 3), np.int32))], TensorSchema(None, (None, 3))),
+        ([serialized(np.zeros(3, np.float32)), one], TensorSchema("float32", None)),
+        ([serialized(np.zeros((1,) * 7, np.float32))], TensorSchema("float32", None)),
+        ([b"\0\1"], None),
+        ([b"text"], None),
+    ):
+        found = survey_of(one, *others)
+        assert found.features["x"].tensor == expected
+        assert found.features["x"].content == ("raw" if expected is None else "tensor")
+        assert Schema.merged([survey_of(one), *map(survey_of, others)]) == found
+        counts = SchemaSurvey().counts()
+        for value in (one, *others):
+            survey, payload = SchemaSurvey(), encode_example({"x": value})
+            survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
+            counts.merge(type(counts).from_json(survey.counts().to_json()))
+        assert counts.schema() == found
+        assert Schema.from_json(found.to_json()) == found
+
+
+def test_the_survey_and_the_reader_agree() -> None:
+    """What the survey calls a tensor the reader reads, with the same dtype and shape."""
+    dice = random.Random(0)
+    seeds, counts = [data for data, _ in GOOD], {True: 0, False: 0}
+    for _ in range(3000):
+        data: Any = bytearray(dice.choice(seeds))[:200]
+        for _ in range(dice.randrange(3)):
+            data[dice.randrange(len(data))] = dice.choice([0, 1, 2, 3, 4, 8, 18, 34, 255])
+        known = schema_of(bytes(data))
+        counts[known.content == "tensor"] += 1
+        if known.content == "tensor":
+            assert describe_tensor(data) == f"serialised {known.content_text}"
+    assert min(counts.values()) > 300
+
+
+def test_the_defects_are_of_the_value_or_its_shape() -> None:
+    with raises(CorruptDataError, defect=Defect.FEATURE_SHAPE, found="0 values"):
+        read_tensor(header(1, [2]))
+    with raises(CorruptDataError, defect=Defect.FEATURE_VALUE):
+        read_tensor(b"\0")

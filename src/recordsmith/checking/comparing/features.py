@@ -179,7 +179,7 @@ def _facts(feature: FeatureSchema, record_count: int) -> dict[str, Any]:
         steps = span(feature.min_steps, feature.max_steps or 0)
     return {
         "kind": feature.kind,
-        "content": feature.content,
+        "content": feature.content_text,
         "values": span(feature.min_length, feature.max_length),
         "steps": steps,
         "present": f"{feature.present:,} of {record_count:,}",

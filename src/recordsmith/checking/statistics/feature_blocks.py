@@ -354,7 +354,7 @@ def survey_blocks(
     if not survey.settle():
         return None
     blocks = []
-    for key, kinds, contents, present, span, _, value_bytes in survey.finish():
+    for key, kinds, contents, present, span, _, value_bytes, _ in survey.finish():
         name = decode_key(key)
         if takes(name):
             records = {kind: count for kind, count in zip(KIND_NAMES, kinds, strict=True) if count}

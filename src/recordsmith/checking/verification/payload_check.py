@@ -47,6 +47,7 @@ from recordsmith.format.example.payload import (
     malformed_example_error,
 )
 from recordsmith.format.example.schema import UNBOUNDED
+from recordsmith.format.example.serialized_tensor import TensorSchema
 from recordsmith.format.example.spans import have_many_entries, select_features
 from recordsmith.format.wire import HEADER_BYTES, RecordBlock
 from recordsmith.support.buffers import Int64Array
@@ -69,7 +70,7 @@ _NO_RULE = FeatureRule()
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
 Counted: TypeAlias = Mapping[str, tuple[Any, ...]]
-"""The result of a FeatureSurvey by name: kinds, contents, present, lengths, steps, value_bytes."""
+"""The result of a FeatureSurvey by name: kinds, contents, present, lengths, steps and others."""
 
 
 @dataclass
@@ -233,7 +234,7 @@ class PayloadCheck:
     def _feature_errors(
         self, section: str, key: str, rule: FeatureRule, about: tuple[Any, ...]
     ) -> Iterator[DataError]:
-        kinds, (raw, text, image), _, (low, high), *_ = about
+        kinds, (raw, text, image), _, (low, high), _, _, tensors = about
         kind: str | None = rule.kind
         source = ""
         if kind is None and (self._rules is None or self._rules.kinds_agree):
@@ -271,6 +272,21 @@ class PayloadCheck:
                 expected="UTF-8 without control characters",
                 feature=key,
             )
+        if rule.content == "tensor" and raw + text + image:
+            found = TensorSchema.of_counts(*tensors) if tensors and not text + image else None
+            if found is None or not found.is_of(rule.tensor):
+                yield CorruptDataError(
+                    Defect.FEATURE_VALUE,
+                    f"feature {key!r} holds "
+                    + (
+                        "bytes that are not a serialised tensor"
+                        if found is None
+                        else "another tensor"
+                    ),
+                    found="" if found is None else str(found),
+                    expected=str(rule.tensor or "a value of tf.io.serialize_tensor"),
+                    feature=key,
+                )
 
     def _value_errors(
         self, payload: RulePayload, section: str, block: RecordBlock, rows: Int64Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from recordsmith.format.example import (
     RaggedArray,
     RankingList,
     Schema,
-    decode_payload,
     decode_ranking_list,
 )
 from recordsmith.format.example.spans import payload_views
@@ -52,8 +51,7 @@ class ArrowDecoder:
         """
         self._pa = import_pyarrow()
         found = columns_of(schema)
-        self._is_flat = schema.payload in ("Example", "none")
-        if types is None or not self._is_flat:
+        if types is None or schema.payload not in ("Example", "none"):
             types = self._pa.schema([])
         columns = None if columns is None else list(columns)
         stored = columns
@@ -67,15 +65,20 @@ class ArrowDecoder:
                 kind = kind_of_type(field.type)
                 found[field.name] = (section, key, replace(feature, kind=kind))
         self._columns = [(field, *found[field.name]) for field in decoded]
-        self._decode_record: Callable[[BytesLike], Any] = (
-            decode_ranking_list if schema.payload == "ELWC" else decode_payload
-        )
-        specs = {
-            key: FeatureSpec(feature.kind, _shape(self._pa, field.type))  # type: ignore[arg-type]
-            for field, _, key, feature in self._columns
-            if feature.kind != "none"
+        self._has_columns = schema.payload != "ELWC"
+        specs: dict[str, dict[str, FeatureSpec]] = {}  # by section
+        for field, section, key, feature in self._columns if self._has_columns else ():
+            if feature.kind != "none":
+                in_steps = section == "feature_lists"
+                shape: Any = "ragged" if in_steps else _shape(self._pa, field.type)
+                spec = FeatureSpec(feature.kind, shape, in_steps=in_steps)  # type: ignore[arg-type]
+                specs.setdefault(section, {})[key] = spec
+        self._decoders = {
+            section: ColumnDecoder(chosen, with_validity=True)
+            for section, chosen in (
+                specs or {"": {}}
+            ).items()  # without columns, records are checked
         }
-        self._decoder = ColumnDecoder(specs if self._is_flat else {}, with_validity=True)
         self._rows: list[list[Any]] = [[] for _ in self._columns]
         self._row_count = 0
 
@@ -86,13 +89,14 @@ class ArrowDecoder:
             CorruptDataError: a payload is malformed, or its features do not match the schema;
                 `record` counts the payloads of this call. The decoder cannot be used again.
         """
-        if self._is_flat:
-            self._decoder.append(buffer, starts, lengths)
+        if self._has_columns:
+            for decoder in self._decoders.values():
+                decoder.append(buffer, starts, lengths)
             self._row_count += len(starts)
             return
         for number, payload in enumerate(payload_views(buffer, starts, lengths)):
             try:
-                record = self._decode_record(payload)
+                record = decode_ranking_list(payload)
                 for (_, section, key, feature), rows in zip(self._columns, self._rows, strict=True):
                     values = _value(record, section, key)
                     _check_kind(key, feature.kind, values, is_nested=section in NESTED_SECTIONS)
@@ -105,14 +109,20 @@ class ArrowDecoder:
     def finish(self) -> Any:
         """Return the payloads as a pyarrow.RecordBatch of its own memory; empty the decoder."""
         row_count, self._row_count = self._row_count, 0
-        if self._is_flat:
-            columns, validity = self._decoder.finish_with_validity()
-            arrays = [
-                self._array(field.type, columns[key], validity.get(key), key)
-                if key in columns
-                else self._pa.nulls(row_count)
-                for field, _, key, _ in self._columns
-            ]
+        if self._has_columns:
+            decoded = {
+                section: decoder.finish_with_validity()
+                for section, decoder in self._decoders.items()
+            }
+            arrays = []
+            for field, section, key, _ in self._columns:
+                columns, validity = decoded.get(section, ({}, {}))
+                array = (
+                    self._array(field.type, columns[key], validity.get(key), key)
+                    if key in columns
+                    else self._pa.nulls(row_count)
+                )
+                arrays.append(array)
         else:
             arrays = [
                 self._from_rows(field, rows)
@@ -166,7 +176,7 @@ class ArrowDecoder:
         pa = self._pa
         valid = _buffer(pa, validity)
         if isinstance(column, RaggedArray):
-            child = self._values(arrow_type.value_type, column.values, None, key)
+            child = self._array(arrow_type.value_type, column.values, None, key)
             buffers = [valid, pa.py_buffer(column.row_splits)]
             return pa.Array.from_buffers(arrow_type, len(column), buffers, children=[child])
         if len(column.shape) > 1:
@@ -210,18 +220,14 @@ def _buffer(pa: Any, bits: npt.NDArray[np.uint8] | None) -> Any:
     return None if bits is None else pa.py_buffer(bits)
 
 
-def _value(record: Any, section: str, key: str) -> Any:
-    """Return the values of a feature of one record; None if it lacks the feature."""
-    if isinstance(record, dict):  # an Example: the context of a record without lists
-        return record.get(key) if section == "context" else None
+def _value(record: RankingList, section: str, key: str) -> Any:
+    """Return the values of a feature of a ranking list; None if it lacks the feature."""
     if section == "context":
         return record.context.get(key)
-    if isinstance(record, RankingList):
-        lists = [example.get(key) for example in record.examples]
-        return None if all(values is None for values in lists) else [
-            () if values is None else values for values in lists
-        ]  # fmt: skip
-    return record.feature_lists.get(key)
+    lists = [example.get(key) for example in record.examples]
+    return None if all(values is None for values in lists) else [
+        () if values is None else values for values in lists
+    ]  # fmt: skip
 
 
 def _check_lengths(key: str, rows: Sequence[Any], size: int) -> None:

@@ -1,7 +1,7 @@
 """Selection of records by an expression over their features.
 
 Decodes only the features in the expression, a block of records at a time, without copying bytes.
-Records are Examples, or SequenceExamples whose context is used.
+Of SequenceExamples, the context and the values of all steps of feature lists are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from recordsmith.format.example import (
     FeatureSpec,
     Schema,
     SchemaSurvey,
-    contexts_as_examples,
 )
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
@@ -64,7 +63,7 @@ class Where:
         """Raise OptionError if, by the schema, no record has a feature, or it has another kind."""
         if schema.payload in ("none", "mixed"):
             return
-        known = schema.sections.get("context", schema.features)
+        known = schema.columns
         for key in self.keys:
             if key not in known and schema.is_complete:
                 raise unknown_feature(key, known)
@@ -95,23 +94,14 @@ class Where:
         return hash(self._text)
 
     def _holds(
-        self,
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-        *,
-        may_be_sequences: bool = True,
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> npt.NDArray[np.bool_]:
-        decoder = ColumnDecoder(self._specs, borrowed=self.keys)
+        decoder = ColumnDecoder(self._specs, borrowed=self.keys, with_lists=True)
         try:
             decoder.append(buffer, starts, lengths)
         except DataError as error:
             if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
                 return self._holds_one_by_one(buffer, starts, lengths)
-            if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
-                contexts = contexts_as_examples(buffer, starts, lengths)
-                if contexts is not None:
-                    return self._holds(*contexts, may_be_sequences=False)
             raise
         return self.holds(decoder.finish(is_strict=False), len(starts))  # type: ignore[arg-type]
 
@@ -134,9 +124,9 @@ def parse_where(text: str) -> Where:
 
     Such as `image/class/label in (1, 2)` or `256 <= image/height < 512 and not has(image/mask)`.
     A comparison is true for a record if it is true for any value of the feature, and false if the
-    feature is missing. `all(feature)` requires all values, `len(feature)` is their number. Write
-    text in quotes, and names with characters other than letters, digits and `_ / . : -` in
-    backticks.
+    feature is missing. `all(feature)` requires all values, `len(feature)` is their number. The
+    values of a feature list of a SequenceExample are those of all steps. Write text in quotes, and
+    names with characters other than letters, digits and `_ / . : -` in backticks.
 
     Raises:
         OptionError: the expression is invalid; the excerpt shows the place.
@@ -150,4 +140,4 @@ def _feature_spans(block: RecordBlock) -> tuple[str, ...]:
     with suppress(DataError):
         survey.update(block.buffer, block.starts[:_SAMPLED], block.lengths[:_SAMPLED])
     schema = survey.finish()
-    return tuple(schema.sections.get("context", schema.features))
+    return tuple(schema.columns)

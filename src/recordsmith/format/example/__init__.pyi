@@ -26,7 +26,6 @@ from recordsmith.format.example.schema import Schema as Schema
 from recordsmith.format.example.schema import SchemaSurvey as SchemaSurvey
 from recordsmith.format.example.spans import InnerSpans as InnerSpans
 from recordsmith.format.example.spans import context_as_example as context_as_example
-from recordsmith.format.example.spans import contexts_as_examples as contexts_as_examples
 from recordsmith.format.example.spans import delimited as delimited
 from recordsmith.format.example.spans import field_spans as field_spans
 from recordsmith.format.example.spans import step_counts as step_counts

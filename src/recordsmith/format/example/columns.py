@@ -1,4 +1,4 @@
-"""Batches of Examples <-> columns: arrays whose first axis is the example.
+"""Batches of Examples and SequenceExamples <-> columns: arrays whose first axis is the record.
 
 `ColumnDecoder` reads payloads from any number of buffers, `decode_columns` from one;
 `ColumnEncoder` and `encode_columns` write them. The loops over records are compiled.
@@ -37,26 +37,34 @@ from recordsmith.support.errors import (
     Defect,
     NotAnExampleError,
     OptionError,
+    option,
 )
 
 _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range(6)
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
 _ENTRY_BYTES = 80  # of a feature in a payload, besides its key and values, at most
 _PRESENCE_ONLY = -1  # the kernel's kind of a column without values
+_EITHER = 2  # for the kernel: a feature or a feature list
 
 
 @dataclass(frozen=True)
 class FeatureSpec:
     """The kind, shape and default of a feature that is read as a column.
 
+    Of SequenceExamples, the features of the context are read as those of Examples.
+
     kind: bytes, float or int64; None means the kind in the first record that has the feature.
     shape: of one example: () for a scalar, (13,) or (3, 4) for lists of that many values in C
         order; "ragged" for any number. None means fixed if all records agree, else ragged.
     default: replaces a feature that is missing or has no kind, as in TensorFlow. Without a default,
         a missing feature is an error if a fixed shape is declared, and an empty row otherwise.
+    in_steps: whether it is a feature list of SequenceExamples, whose shape is that of one step. The
+        column is a RaggedArray with a row for each record, and the steps of all records as its
+        values: (steps, *shape), or a RaggedArray with a row for each step if they vary. A record
+        without the list has no steps; a default is not possible.
 
     Raises:
-        OptionError: the kind or the shape is invalid.
+        OptionError: the kind or the shape is invalid, or there is a default for steps.
 
     Example:
         spec = rs.FeatureSpec(kind="int64", shape=(), default=0)
@@ -66,8 +74,16 @@ class FeatureSpec:
     kind: Kind | None = None
     shape: tuple[int, ...] | Literal["ragged"] | None = None
     default: Any = None
+    in_steps: bool = False
 
     def __post_init__(self) -> None:
+        if self.in_steps and self.default is not None:
+            raise OptionError(
+                "a feature list has no default: a record without it has no steps",
+                option="default",
+                value=self.default,
+                remedy=f"Leave {option('default')} out.",
+            )
         if self.kind is not None and self.kind not in KIND_NUMBERS:
             raise OptionError(
                 option="kind",
@@ -87,7 +103,7 @@ FeatureRequest: TypeAlias = Mapping[str, FeatureSpec | None] | Iterable[str]
 
 
 class ColumnDecoder:
-    """Decodes some features of many Example payloads to columns. Safe to use from threads."""
+    """Decodes some features of many payloads to columns. Safe to use from threads."""
 
     def __init__(
         self,
@@ -96,6 +112,7 @@ class ColumnDecoder:
         borrowed: Collection[str] = (),
         with_validity: bool = False,
         presence_of: Collection[str] = (),
+        with_lists: bool = False,
     ) -> None:
         """Prepare for the first payloads.
 
@@ -108,6 +125,8 @@ class ColumnDecoder:
                 bytes instead of an error; such a feature needs a declared kind.
             presence_of: features whose validity `finish_with_validity` reports, with or without a
                 column. Records that lack one are errors as without it.
+            with_lists: whether a feature of SequenceExamples may also be a feature list, of which
+                the values of all steps are read.
         """
         self._specs = _specs(features)
         for key, spec in self._specs.items():
@@ -139,8 +158,11 @@ class ColumnDecoder:
         self._names = [*self._specs, *without_column]
         are_borrowed = [key in self._borrowed for key in self._names]
         have_validity = [with_validity or key in presence_of for key in self._names]
+        are_in_steps = [_EITHER if with_lists else spec.in_steps for spec in self._specs.values()]
+        are_in_steps += [_EITHER] * len(without_column)
         self._arguments = (
-            keys, kinds, required, defaults, are_borrowed, have_validity, with_validity
+            keys, kinds, required, defaults, are_borrowed, have_validity, are_in_steps,
+            with_validity,
         )  # fmt: skip
         self._begin()
 
@@ -151,7 +173,7 @@ class ColumnDecoder:
         self._has_failed = False
 
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
-        """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]].
+        """Add the records at buffer[starts[i]:starts[i] + lengths[i]].
 
         The buffer is kept only for borrowed columns.
         """
@@ -161,11 +183,11 @@ class ColumnDecoder:
                 if self._row_count:
                     raise OptionError("borrowed columns allow one buffer only", option="borrowed")
                 self._buffer = buffer
-            code, row, column, found = self._builder.append(buffer, starts, lengths)
+            code, row, column, found, step = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
                 self._has_failed = True
                 payload = as_view(buffer)[int(starts[row]) :][: int(lengths[row])]
-                error = self._error(code, column, found, payload)
+                error = self._error(code, column, found, step, payload)
                 error.record = row
                 raise error
             self._row_count += len(starts)
@@ -202,7 +224,7 @@ class ColumnDecoder:
             if len(built[-1])
         }
         for (key, spec), built in zip(self._specs.items(), finished, strict=False):
-            kind, values, ends, splits, shortest, longest, present, _ = built
+            kind, values, ends, splits, shortest, longest, present, steps, _ = built
             if kind == 0 and not is_strict:
                 continue
             if kind == 0:
@@ -220,6 +242,11 @@ class ColumnDecoder:
                 flat = BytesArray(np.frombuffer(buffer, np.uint8), spans, numbers)
             else:
                 flat = BytesArray(_array(values, np.uint8), _array(ends, np.int64))
+            if spec.in_steps:
+                step_splits = _array(steps, np.int64)
+                row_splits = _row_splits(splits, row_count, longest)
+                columns[key] = RaggedArray(_steps(flat, step_splits, spec.shape), row_splits)
+                continue
             shape = spec.shape
             if shape is None and row_count == 0:
                 shape = "ragged"
@@ -228,18 +255,18 @@ class ColumnDecoder:
             if isinstance(shape, tuple):
                 columns[key] = flat.reshape(row_count, *shape)
             else:
-                row_splits = _array(splits, np.int64)
-                if not row_splits.size:
-                    row_splits = np.arange(row_count + 1) * longest
-                columns[key] = RaggedArray(flat, row_splits)
+                columns[key] = RaggedArray(flat, _row_splits(splits, row_count, longest))
         return columns, validity
 
-    def _error(self, code: int, column: int, found: int, payload: BytesLike) -> DataError:
+    def _error(
+        self, code: int, column: int, found: int, step: int, payload: BytesLike
+    ) -> DataError:
         if code == _MALFORMED:
             return unparsable_error(payload)
         if code == _NOT_AN_EXAMPLE:
             return NotAnExampleError(PAYLOAD_KINDS[found])
         key, spec = list(self._specs.items())[column]
+        subject = f"step {step} of feature list {key!r}" if spec.in_steps else f"feature {key!r}"
         if code == _MISSING:
             return CorruptDataError(
                 Defect.MISSING_FEATURE,
@@ -253,7 +280,7 @@ class ColumnDecoder:
             why = "" if spec.kind or spec.default is not None else " as in the records before"
             return CorruptDataError(
                 Defect.FEATURE_KIND,
-                f"feature {key!r} has the wrong kind",
+                f"{subject} has the wrong kind",
                 found=KIND_NAMES[found],
                 expected=f"{expected}{why}",
                 remedy="If records have different kinds of it, write them again with one kind.",
@@ -262,7 +289,7 @@ class ColumnDecoder:
         values = "1 value" if found == 1 else f"{found} values"
         return CorruptDataError(
             Defect.FEATURE_SHAPE,
-            f"feature {key!r} has the wrong number of values",
+            f"{subject} has the wrong number of values",
             found=values,
             expected=f"shape {spec.shape}",
             feature=key,
@@ -271,6 +298,24 @@ class ColumnDecoder:
     def _check_open(self) -> None:
         if self._has_failed:
             raise OptionError("this ColumnDecoder has failed", remedy="Make a new one.")
+
+
+def _row_splits(memory: Memory, row_count: int, length: int) -> Int64Array:
+    """Return the row splits that the kernel built; none if all rows have this length."""
+    row_splits = _array(memory, np.int64)
+    return row_splits if row_splits.size else np.arange(row_count + 1) * length
+
+
+def _steps(flat: Any, splits: Int64Array, shape: tuple[int, ...] | str | None) -> Any:
+    """Return the values of all steps, with an axis for the steps if they have one shape."""
+    step_count = len(splits) - 1
+    if shape is None and step_count:
+        lengths = np.diff(splits)
+        if (lengths == lengths[0]).all():
+            shape = () if lengths[0] == 1 else (int(lengths[0]),)
+    return (
+        flat.reshape(step_count, *shape) if isinstance(shape, tuple) else RaggedArray(flat, splits)
+    )
 
 
 def _specs(features: FeatureRequest) -> dict[str, FeatureSpec]:
@@ -306,7 +351,7 @@ def _is_shape(shape: Any) -> bool:
 def decode_columns(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, features: FeatureRequest
 ) -> dict[str, Column]:
-    """Decode some features of the Examples at buffer[starts[i]:starts[i] + lengths[i]].
+    """Decode some features of the records at buffer[starts[i]:starts[i] + lengths[i]].
 
     Args:
         buffer: the bytes that contain the payloads.

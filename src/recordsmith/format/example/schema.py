@@ -16,6 +16,7 @@ import threading
 import zlib
 from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -24,10 +25,11 @@ import numpy as np
 from recordsmith.format.example.kernel.payloads import submessages
 from recordsmith.format.example.kernel.survey import FeatureSurvey
 from recordsmith.format.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
+from recordsmith.format.example.serialized_tensor import TensorSchema, merged_shape
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
-Content: TypeAlias = Literal["image", "text", "raw"]
+Content: TypeAlias = Literal["image", "text", "raw", "tensor"]
 DatasetPayload: TypeAlias = Literal[
     "Example", "SequenceExample", "ELWC", "Event", "other", "mixed", "none"
 ]
@@ -72,9 +74,11 @@ class FeatureSchema:
     min_length, max_length: of its list of values, over the records that have it.
     present: how many records have it (how many Examples, in ranking lists).
     shape: of one example, () or (n,), if every record has equally many values; None if ragged.
-    content: of bytes: image, text (UTF-8 without control characters) or raw; else None.
+    content: of bytes: image, text (UTF-8 without control characters), tensor (serialised by
+        `tf.io.serialize_tensor`) or raw; else None.
     value_bytes: the encoded size of its values.
     min_steps, max_steps: the number of steps of a feature list; else None.
+    tensor: dtype and shape of serialised tensors; else None.
 
     Example:
         print(dataset.schema.features["image/class/label"].kind)  # int64
@@ -89,6 +93,12 @@ class FeatureSchema:
     value_bytes: _Count = 0
     min_steps: _Count | None = None
     max_steps: _Count | None = None
+    tensor: TensorSchema | None = None
+
+    @property
+    def content_text(self) -> str | None:
+        """The content, of tensors with dtype and shape."""
+        return self.content if self.tensor is None else f"tensor {self.tensor}"
 
     @property
     def shape_if_present(self) -> tuple[int, ...] | None:
@@ -111,6 +121,8 @@ class FeatureSchema:
             document["content"] = self.content
         if self.min_steps is not None:
             document |= {"min_steps": self.min_steps, "max_steps": self.max_steps}
+        if self.tensor is not None:
+            document["tensor"] = msgspec.to_builtins(self.tensor)
         return document
 
     @classmethod
@@ -139,6 +151,8 @@ class FeatureSchema:
             )
         if self.content is not None and self.kind != "bytes":
             raise ValueError(f"the kind {self.kind} has no content, but {self.content} is stated")
+        if (self.tensor is None) == (self.content == "tensor"):
+            raise ValueError(f"the content is {self.content}, but the tensor is {self.tensor}")
 
 
 class _SchemaDocument(msgspec.Struct):
@@ -183,6 +197,17 @@ class Schema:
     def features(self) -> Mapping[str, FeatureSchema]:
         """The features of Examples, by key."""
         return self.sections.get("features", {})
+
+    @property
+    def columns(self) -> Mapping[str, FeatureSchema]:
+        """What can be read as columns, by key; of SequenceExamples, also the feature lists.
+
+        A feature list is known by its `min_steps`. A key that the context has, too, is that of the
+        context.
+        """
+        if self.payload != "SequenceExample":
+            return self.features
+        return {**self.sections.get("feature_lists", {}), **self.sections.get("context", {})}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.
@@ -363,6 +388,7 @@ def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> Featur
         record_count=record_count,
         steps=(min(low for low, _ in steps), max(high for _, high in steps)) if steps else None,
         value_bytes=sum(part.value_bytes for part in parts),
+        tensors=[part.tensor for part in parts if part.tensor is not None],
     )
 
 
@@ -375,6 +401,7 @@ def _feature(
     record_count: int,
     steps: tuple[int, int] | None,
     value_bytes: int,
+    tensors: Sequence[TensorSchema],
 ) -> FeatureSchema:
     kind: Any = "none" if not kinds else next(iter(kinds)) if len(kinds) == 1 else "mixed"
     shortest, longest = lengths
@@ -397,6 +424,7 @@ def _feature(
         value_bytes=value_bytes,
         min_steps=None if steps is None else steps[0],
         max_steps=None if steps is None else steps[1],
+        tensor=reduce(TensorSchema.merged, tensors) if content == "tensor" else None,
     )
 
 
@@ -470,7 +498,8 @@ class SchemaSurvey:
 
 
 _Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
-"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""
+"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes, tensors)
+by key."""
 
 
 class SchemaCounts(msgspec.Struct):
@@ -556,8 +585,12 @@ def _kinds(counted: tuple[Any, ...]) -> set[str]:
 def _merged(one: _Counts, other: _Counts) -> _Counts:
     """Add the counts of both; `one` has all keys."""
     merged = dict(one)
-    for key, (kinds, contents, present, (low, high), (few, many), value_bytes) in other.items():
-        kinds_1, contents_1, present_1, (low_1, high_1), (few_1, many_1), value_bytes_1 = one[key]
+    for key, counted in other.items():
+        kinds, contents, present, (low, high), (few, many), value_bytes, tensors = counted
+        kinds_1, contents_1, present_1, (low_1, high_1), steps_1, value_bytes_1, tensors_1 = one[
+            key
+        ]
+        few_1, many_1 = steps_1
         merged[key] = (
             [a + b for a, b in zip(kinds_1, kinds, strict=True)],
             [a + b for a, b in zip(contents_1, contents, strict=True)],
@@ -565,17 +598,29 @@ def _merged(one: _Counts, other: _Counts) -> _Counts:
             (min(low_1, low), max(high_1, high)),
             (min(few_1, few), max(many_1, many)),
             value_bytes_1 + value_bytes,
+            _merged_tensors(tensors_1, tensors),
         )
     return merged
+
+
+def _merged_tensors(one: Any, other: Any) -> Any:
+    """Merge what a FeatureSurvey found of raw values: None, False, or (dtype, sides)."""
+    if one is None or other is None:
+        return other if one is None else one
+    if not one or not other:
+        return False
+    dtype = one[0] if one[0] == other[0] else None
+    return dtype, merged_shape(one[1], other[1])
 
 
 def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:
     features = {}
     for key, counted in counts.items():
-        _, (raw, text, image), present, lengths, steps, value_bytes = counted
+        _, (raw, text, image), present, lengths, steps, value_bytes, tensors = counted
+        tensor = TensorSchema.of_counts(*tensors) if tensors else None
         if not (raw or text or image):  # bytes without values count as text
             text = 1
-        seen = {"raw": raw, "text": text, "image": image}
+        seen = {"raw" if tensor is None else "tensor": raw, "text": text, "image": image}
         contents: list[Any] = [content for content, count in seen.items() if count]
         features[decode_key(key)] = _feature(
             _kinds(counted),
@@ -585,6 +630,7 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
             record_count=record_count,
             steps=steps if has_steps else None,
             value_bytes=value_bytes,
+            tensors=[] if tensor is None else [tensor],
         )
     return dict(sorted(features.items()))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example.kernel.payloads import submessages
-from recordsmith.format.example.payload import classify, decode_key
+from recordsmith.format.example.payload import decode_key
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 
 _MIN_BYTES = 4  # of an entry with a name; entries without a name share one key
@@ -123,23 +123,6 @@ def context_as_example(payload: BytesLike) -> bytes:
     data = as_view(payload)
     maps = field_spans(data, *whole(data), 1)
     return b"".join(delimited(1, piece) for piece in payload_views(data, maps.starts, maps.lengths))
-
-
-def contexts_as_examples(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-) -> tuple[bytes, Int64Array, Int64Array] | None:
-    """Return the contexts of SequenceExamples as Examples, and Examples as they are.
-
-    Returns:
-        A buffer with the payloads, and their starts and lengths; None if one is something else.
-    """
-    pieces: list[Any] = []
-    for payload in payload_views(buffer, starts, lengths):
-        kind = classify(payload)
-        if kind not in ("Example", "SequenceExample"):
-            return None
-        pieces.append(payload if kind == "Example" else context_as_example(payload))
-    return join_payloads(pieces)
 
 
 def join_payloads(payloads: Sequence[Any]) -> tuple[bytes, Int64Array, Int64Array]:

@@ -188,7 +188,9 @@ class BytesArray:
 class RaggedArray:
     """An array of rows of unequal length.
 
-    values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
+    values: ndarray or BytesArray, (value_count, ...), or a RaggedArray of value_count rows: the
+        values of all rows, end to end. Further axes, as those of the steps of a SequenceExample,
+        belong to each value.
     row_splits: int64, (row_count + 1,), from 0 to value_count: row i is
         values[row_splits[i]:row_splits[i + 1]].
 
@@ -204,17 +206,19 @@ class RaggedArray:
 
     __slots__ = ("row_splits", "values")
 
-    def __init__(self, values: npt.NDArray[Any] | BytesArray, row_splits: Int64Array) -> None:
-        if not isinstance(values, (np.ndarray, BytesArray)):
+    values: Any  # as is said above: its users know which
+
+    def __init__(
+        self, values: npt.NDArray[Any] | BytesArray | RaggedArray, row_splits: Int64Array
+    ) -> None:
+        if not isinstance(values, (np.ndarray, BytesArray, RaggedArray)):
             raise OptionError(
                 f"values is a {type(values).__name__}",
                 option="values",
-                expected="an ndarray or a BytesArray",
+                expected="an ndarray, a BytesArray or a RaggedArray",
             )
-        if len(values.shape) != 1:
-            raise OptionError(
-                f"values has shape {values.shape}", option="values", expected="one axis"
-            )
+        if not isinstance(values, RaggedArray) and not values.shape:
+            raise OptionError("values has no axis", option="values", expected="an axis of values")
         self.values = values
         self.row_splits = _ascending("row_splits", row_splits, len(values))
         if self.row_splits[0] != 0 or self.row_splits[-1] != len(values):
@@ -239,7 +243,11 @@ class RaggedArray:
             return NotImplemented
         equal = self.lengths == other.lengths
         rows = np.repeat(np.flatnonzero(equal), self.lengths[equal])
-        equal[rows[self[equal].values != other[equal].values]] = False
+        mine, others = self[equal].values, other[equal].values
+        if getattr(mine, "shape", ())[1:] != getattr(others, "shape", ())[1:]:
+            return self.lengths + other.lengths == 0
+        differ = np.asarray(mine != others)
+        equal[rows[differ.any(axis=tuple(range(1, differ.ndim)))]] = False
         return equal
 
     def __ne__(self, other: object) -> Any:
@@ -252,10 +260,10 @@ class RaggedArray:
         return len(self.row_splits) - 1
 
     @overload
-    def __getitem__(self, index: int) -> npt.NDArray[Any] | BytesArray: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice | npt.NDArray[Any] | list[int]) -> RaggedArray: ...
-    def __getitem__(self, index: Any) -> npt.NDArray[Any] | BytesArray | RaggedArray:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, (np.ndarray, list)):
             return self._chosen(np.asarray(index, None if len(index) else np.int64))
         if isinstance(index, slice):
@@ -279,7 +287,7 @@ class RaggedArray:
         places = np.arange(row_splits[-1]) + np.repeat(shifts, np.diff(row_splits))
         return RaggedArray(self.values[places], row_splits)
 
-    def __iter__(self) -> Iterator[npt.NDArray[Any] | BytesArray]:
+    def __iter__(self) -> Iterator[Any]:
         for index in range(len(self)):
             yield self[index]
 

@@ -15,6 +15,7 @@ from recordsmith.image.geometry.fit import Placement
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
 
+_CHANNELS = 4  # of an image, for all of OpenCV's functions
 _MIN_ROWS = 16  # below this, different divisors give the same size
 
 
@@ -42,8 +43,8 @@ def place_image(
     """Write the part of an image that a placement selects into a frame.
 
     Args:
-        pixels: uint8 or uint16, (height, width, channels): the image, or a part of it that contains
-            what is placed, decoded at 1/`divisor` of its size.
+        pixels: uint8, uint16 or float32, (height, width, channels): the image, or a part of it that
+            contains what is placed, decoded at 1/`divisor` of its size.
         frame: (frame_height, frame_width, channels), overwritten entirely; it may be `pixels`
             itself if nothing is cut, resized or padded. It has the dtype of the pixels, or float32,
             to which they are converted before resizing.
@@ -131,7 +132,15 @@ def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str
         "area": cv2.INTER_AREA,
         "cubic": cv2.INTER_CUBIC,
     }[interpolation]
-    if target.shape[2] == 1:  # OpenCV has no axis for a single channel
+    channels = target.shape[2]
+    if channels > _CHANNELS:
+        for first in range(0, channels, _CHANNELS):
+            some = np.ascontiguousarray(part[:, :, first : first + _CHANNELS])
+            resized = np.empty((*target.shape[:2], some.shape[2]), target.dtype)
+            _resize(some, resized, interpolation)
+            target[:, :, first : first + _CHANNELS] = resized
+        return
+    if channels == 1:  # OpenCV has no axis for a single channel
         part, target = part[:, :, 0], target[:, :, 0]
     if part.dtype != target.dtype:
         part = part.astype(target.dtype)
@@ -152,6 +161,10 @@ def _blacken_around(frame: npt.NDArray[Any], placement: Placement) -> None:
 def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
     from recordsmith.support.libraries import cv2
 
+    if frame.shape[2] > _CHANNELS:
+        rows, columns = -1 if placement.is_upside_down else 1, -1 if placement.is_mirrored else 1
+        frame[:] = frame[::rows, ::columns].copy()
+        return
     code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0
     whole = frame[:, :, 0] if frame.shape[2] == 1 else frame
     written = cv2.flip(whole, code, dst=whole)

@@ -40,6 +40,7 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
+from recordsmith.loading.features.stacking import Stack
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
@@ -100,8 +101,9 @@ class BatchMaker:
         }  # fmt: skip
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.normalisation = {
-            name: feature.scaling.digest() for name, feature in features.items()
-            if isinstance(feature, (Scalar, Tensor)) and feature.scaling is not None
+            name: digest for name, feature in features.items()
+            if isinstance(feature, (Scalar, Tensor, Stack))
+            and (digest := feature.scaling_digest()) is not None
         }  # fmt: skip
         self.seed = seed
         self.functions = functions or UserFunctions()
@@ -385,12 +387,15 @@ def _example(entries: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 
 def _images_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
-    """Return the row features; masks and boxes come after the images that they may follow."""
+    """Return the row features; boxes come after the images that they may follow, then masks."""
     row_features = {
         name: feature for name, feature in features.items() if isinstance(feature, RowFeature)
     }
     return dict(
-        sorted(row_features.items(), key=lambda item: not isinstance(item[1], ImageFeature))
+        sorted(
+            row_features.items(),
+            key=lambda item: (not isinstance(item[1], ImageFeature), item[1].has_pixels),
+        )
     )
 
 

@@ -307,7 +307,9 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
         return _texts(values)
     rows = [_as_row(row, value) for row, value in enumerate(values)]
     first = rows[0]
-    is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
+    is_ragged = isinstance(given, RaggedArray) and all(
+        len(value.shape) == len(given.values.shape) for value in rows
+    )
     first_kind = _kind_of_row(first, is_ragged)
     for row, value in enumerate(rows):
         if (kind := _kind_of_row(value, is_ragged)) != first_kind:
@@ -371,7 +373,7 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
 def _kind_of_row(value: npt.NDArray[Any] | BytesArray, is_ragged: bool) -> tuple[Any, ...]:
     """Return what must be equal in all rows: whether it is text, dtype, and shape unless ragged."""
     kind = (True, "text or bytes") if isinstance(value, BytesArray) else (False, value.dtype)
-    return kind if is_ragged else (*kind, value.shape)
+    return kind if is_ragged and len(value.shape) == 1 else (*kind, value.shape[is_ragged:])
 
 
 def _described(kind: tuple[Any, ...]) -> str:

@@ -30,10 +30,7 @@ _TYPES_BY_SIZE = {
     4: ("float32", "int32"),
     8: ("float64", "int64"),
 }
-_READ_TENSOR = (
-    "Read it with rs.Bytes({key!r}), and parse the bytes with tf.io.parse_tensor; or write arrays "
-    "with `ndarray.tobytes`."
-)
+_READ_TENSOR = "Read it with rs.Serialized({key!r})."
 
 
 def is_number_type(dtype: object) -> TypeGuard[str]:

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from recordsmith.format.example import FeatureSchema
-from recordsmith.format.example.keys import is_mask_key
+from recordsmith.format.example.keys import OBJECT_MASK, is_mask_key
 from recordsmith.loading.features.bytes import Bytes
 from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeature, images_in
 from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
+from recordsmith.loading.features.serialized import Serialized, may_be_serialized
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import OptionError, option
 
@@ -52,7 +53,7 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
         key = features[name]
         if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else Bytes(key, known_features[key].shape or ())
+            declared[name] = feature if is_usable else _bytes(key, known_features[key])
     declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
@@ -130,7 +131,7 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
         remedy += f"not match with {option('skip_errors')}; or leave it out."
         raise mixed_kinds(name, key, preview, remedy)
-    if known.content == "image" and known.shape is not None:
+    if known.content == "image" and (known.shape is not None or key == OBJECT_MASK):
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask
 
@@ -138,8 +139,14 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         from recordsmith.loading.features.images.image import Image
 
         return Image(key)
+    if known.tensor is not None and known.shape is not None and may_be_serialized(known.tensor):
+        return Serialized(key)
     if known.kind == "bytes":
-        return Bytes(key, "ragged" if known.shape is None else known.shape)
+        return _bytes(key, known)
     if known.shape is None:
         return Ragged(key)
     return Tensor(key, known.shape) if known.shape else Scalar(key)
+
+
+def _bytes(key: str, known: FeatureSchema) -> Bytes:
+    return Bytes(key, "ragged" if known.shape is None else known.shape)

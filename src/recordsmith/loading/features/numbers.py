@@ -69,6 +69,10 @@ class _Numbers(ValueFeature):
         object.__setattr__(feature, "scaling", how.scaling(self.key, shape, datasets))
         return feature
 
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics; None without them."""
+        return None if self.scaling is None else self.scaling.digest()
+
     def _request(self, shape: tuple[int, ...]) -> ColumnRequest:
         default = self.default
         if self._is_fraction:
@@ -170,11 +174,16 @@ def check_default(default: Any, dtype: str | None) -> None:
 
 
 @overload
-def as_dtype(key: str, column: RaggedArray, dtype: str | None) -> RaggedArray: ...
+def as_dtype(
+    key: str, column: RaggedArray, dtype: str | None, *, name: str = ...
+) -> RaggedArray: ...
 @overload
-def as_dtype(key: str, column: Any, dtype: str | None) -> Any: ...
-def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
-    """Convert a column to another dtype; return the same column if it has that dtype."""
+def as_dtype(key: str, column: Any, dtype: str | None, *, name: str = ...) -> Any: ...
+def as_dtype(key: str, column: Any, dtype: str | None, *, name: str = "dtype") -> Any:
+    """Convert a column to another dtype; return the same column if it has that dtype.
+
+    name: of the option that errors suggest to change.
+    """
     if dtype is None:
         return column
     numbers: Any = column.values if isinstance(column, RaggedArray) else column
@@ -186,7 +195,7 @@ def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
             Defect.FEATURE_VALUE,
             f"feature {key!r} has a number that {dtype} cannot hold",
             found=repr(number),
-            remedy=f"Pass another {option('dtype')}, or leave it out.",
+            remedy=f"Pass another {option(name)}, or leave it out.",
             feature=key,
             record=row_of(column, converted),
         )

@@ -23,13 +23,14 @@ from recordsmith.format.example import (
     SchemaSurvey,
 )
 from recordsmith.format.example.payload import encode_key
-from recordsmith.loading.features.feature import ColumnRequest, Feature
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
 from recordsmith.support.explaining import warn_user
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import similar_key, suggest_names
 
+_PIXEL_TYPES = {"int64": "uint8", "float": "float32"}
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key
 
@@ -321,8 +322,11 @@ def _check(
             option="features",
             value=known.kind,
             expected=" or ".join(request.kinds),
-            remedy=f"Read numbers with rs.Tensor({key!r}, shape) or rs.Ragged({key!r})."
+            remedy=f"Read numbers with rs.Tensor({key!r}, shape) or rs.Ragged({key!r}), and pixels "
+            f"with rs.Image({key!r}, raw_shape=..., raw_dtype={_PIXEL_TYPES[known.kind]!r})."
             if request.kinds == ("bytes",) and known.kind in ("int64", "float")
+            else f"Read arrays stored as bytes with rs.Raw({key!r}, shape, dtype)."
+            if request.kinds == NUMBERS and request.shape not in ((), "ragged")
             else "",
         )
     if request.shape == "ragged":
@@ -338,6 +342,10 @@ def _check(
             option="shape",
             value=request.shape,
             expected=f"{counted(length, 'value')} for shape {request.shape}",
+            remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} if it is an "
+            "Image or a Mask."
+            if known.content == "image"
+            else "",
         )
     if known.present < schema.record_count and request.default is None and not may_skip:
         which = "" if is_complete else "the first "

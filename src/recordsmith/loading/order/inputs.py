@@ -101,10 +101,12 @@ class LoaderInput(ABC):
         records: by position.
         record_count: how many positions there are.
         has_each_once: whether an epoch has each record once, in any order.
+        batch_size: how many examples each batch must have, which belong together; None for any.
     """
 
     datasets: tuple[Dataset, ...]
     has_each_once: ClassVar[bool] = False
+    batch_size: int | None = None
     records: RecordSource
     record_count: int
 
@@ -181,8 +183,8 @@ def as_input(dataset: object) -> LoaderInput:
     raise OptionError(
         option="dataset",
         value=dataset,
-        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted, Episodes or a "
-        "Packed",
+        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted, a ByClass, "
+        "Episodes or a Packed",
     )
 
 

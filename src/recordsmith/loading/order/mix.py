@@ -104,8 +104,9 @@ class Mix(LoaderInput):
                     option="parts",
                     value=part,
                     expected="a dataset or Episodes and its weight, such as (dataset, 0.5)",
-                    remedy="A Mix does not keep the weights of a Weighted, the rows of a Packed or "
-                    "another Mix. To balance classes, mix one filtered dataset for each class.",
+                    remedy="A Mix does not keep the weights of a Weighted, the batches of a "
+                    "ByClass, the rows of a Packed or another Mix. To balance classes, mix one "
+                    "filtered dataset for each class.",
                 )
         if not parts:
             raise OptionError(option="parts", value=parts, expected=_PARTS)

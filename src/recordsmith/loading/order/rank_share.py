@@ -1,9 +1,9 @@
 """Divides the places of an epoch among ranks, workers and steps.
 
 In each step all ranks together read `batch_size * world_size` neighbouring places, dealt out in
-turn. What they have read is always the beginning of the epoch, so its length is enough to resume,
-even with another number of ranks, without repeating or losing a record. Every rank has the same
-number of steps.
+turn, or a batch to each. What they have read is always the beginning of the epoch, so its length is
+enough to resume, even with another number of ranks, without repeating or losing a record. Every
+rank has the same number of steps.
 
 Workers are processes that feed one rank in turn: worker 1 of 3 has the steps 1, 4, 7 and so on,
 counted from the start of the iteration, through all of its epochs.
@@ -33,6 +33,8 @@ class RankShare:
     count: places in an epoch.
     rank, world_size: the rank of this process and the number of ranks.
     worker, worker_count: the worker of this rank and the number of workers.
+    has_whole_batches: whether a rank reads the neighbouring places of a batch, not each
+        `world_size`-th place of the step.
     """
 
     count: int
@@ -42,6 +44,7 @@ class RankShare:
     last_batch: LastBatch = "keep"
     worker: int = 0
     worker_count: int = 1
+    has_whole_batches: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "world_size", "worker_count"):
@@ -59,6 +62,16 @@ class RankShare:
                 option="last_batch",
                 value=self.last_batch,
                 remedy=f"Use a smaller {option('batch_size')}, or {option('last_batch', 'keep')}.",
+            )
+        batch_count = self.count // self.batch_size
+        if self.has_whole_batches and self.last_batch == "keep" and batch_count % self.world_size:
+            raise OptionError(
+                f"{option('last_batch', 'keep')} leaves ranks without a last batch: an epoch has "
+                f"{batch_count} batches for {self.world_size} ranks",
+                option="last_batch",
+                value=self.last_batch,
+                remedy=f"Use {option('last_batch', 'drop')} or {option('last_batch', 'pad')}, or "
+                "another length.",
             )
 
     def _set(self, name: str, value: int) -> None:
@@ -84,11 +97,13 @@ class RankShare:
         `read`: how many places of the epoch were read before step 0.
         """
         firsts = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64) * self.step_size
-        row_count = self.batch_size
-        if self.last_batch != "pad":  # a batch may be larger than the epoch
+        row_count, first, stride = self.batch_size, self.rank, self.world_size
+        if self.has_whole_batches:
+            first, stride = first * row_count, 1
+        elif self.last_batch != "pad":  # a batch may be larger than the epoch
             row_count = min(row_count, -(-self.count // self.world_size))
-        in_step = np.arange(row_count, dtype=np.int64) * self.world_size
-        table = (firsts + (read + self.rank))[:, np.newaxis] + in_step
+        in_step = np.arange(row_count, dtype=np.int64) * stride
+        table = (firsts + (read + first))[:, np.newaxis] + in_step
         if self.last_batch == "pad":
             return list(table % self.count)
         places = list(table)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,60 @@ _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
 
 
-class Weighted(DatasetInput):
+class ClassRecords(NamedTuple):
+    """The records of each class.
+
+    classes: the values of the feature, ascending.
+    record_counts: of each class.
+    positions: of all records, sorted by class.
+    digest: differs if the class of a record does.
+    """
+
+    classes: list[Any]
+    record_counts: Int64Array
+    positions: npt.NDArray[Any]
+    digest: str
+
+
+def read_classes(dataset: Dataset, by: str, remedy: str = "") -> ClassRecords:
+    """Return the records of each class; OptionError if a feature has floats, with the remedy."""
+    numbers, texts = readable_values(dataset, by)
+    if numbers.dtype.kind == "f":
+        raise OptionError(
+            f"{by!r} has floats, which are no classes", option="by", value=by, remedy=remedy
+        )
+    values, strata, counts = _classes_of(numbers)
+    classes = [texts[n] for n in values] if texts else values.tolist()
+    return ClassRecords(classes, counts, _sorted_positions(strata, counts), _digest(strata))
+
+
+class DrawnInput(DatasetInput):
+    """A dataset of which an epoch draws records, each any number of times."""
+
+    has_each_once = False
+
+    def __init__(self, dataset: Dataset, length: int | None) -> None:
+        super().__init__(dataset)
+        if not len(dataset):
+            raise OptionError("the dataset is empty", option="dataset")
+        draw_count = self.record_count if length is None else length
+        self._draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
+
+    def __len__(self) -> int:
+        """Return how many examples an epoch has."""
+        return self._draw_count
+
+    def _check_shuffle(self, shuffle: bool | BlockShuffle) -> None:
+        if shuffle is not True:
+            raise OptionError(
+                f"a {type(self).__name__} draws records from anywhere in the dataset",
+                option="shuffle",
+                value=shuffle,
+                expected="True",
+            )
+
+
+class Weighted(DrawnInput):
     """A dataset whose records are drawn by class or by weight, for a Loader.
 
     Without `weights`, each class is drawn equally often, however many records it has: an epoch
@@ -57,8 +110,6 @@ class Weighted(DatasetInput):
         balanced = rs.Weighted(dataset, by="image/class/label")
         loader = rs.Loader(balanced, ["image/class/label"], batch_size=8, shuffle=True)
     """
-
-    has_each_once = False
 
     def __init__(
         self,
@@ -88,29 +139,15 @@ class Weighted(DatasetInput):
             CorruptDataError: an intact record does not have exactly one class or weight. One that
                 cannot be read has those of most others; it is an error where it is drawn.
         """
-        super().__init__(dataset)
-        if not len(dataset):
-            raise OptionError("the dataset is empty", option="dataset")
-        draw_count = self.record_count if length is None else length
-        self._draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
+        super().__init__(dataset, length)
         self.classes: Any
         if by is not None:
-            numbers, texts = readable_values(dataset, by)
-            if numbers.dtype.kind == "f":
-                raise OptionError(
-                    f"{by!r} has floats, which are no classes",
-                    option="by",
-                    value=by,
-                    remedy=f"For the weight of each record, pass {option('weights', by)}.",
-                )
-            values, strata, counts = _classes_of(numbers)
-            self.classes = [texts[n] for n in values] if texts else values.tolist()
+            remedy = f"For the weight of each record, pass {option('weights', by)}."
+            self.classes, counts, self._sorted, self._digest = read_classes(dataset, by, remedy)
             of_classes = _class_weights(by, self.classes, weights)
             self._shares = exact_shares(of_classes, self._draw_count)
             self.record_counts: Any = counts.tolist()
             self.draw_counts: Any = self._shares.tolist()
-            self._sorted = _sorted_positions(strata, counts)
-            self._digest = _digest(strata)
         else:
             of_records = _record_weights(dataset, weights)
             self._sorted, self.classes, self.record_counts = _by_weight(of_records)
@@ -118,10 +155,6 @@ class Weighted(DatasetInput):
             self.draw_counts = self._shares
             self._digest = _digest(of_records)
         self._with_replacement = bool(with_replacement)
-
-    def __len__(self) -> int:
-        """Return how many examples an epoch has."""
-        return self._draw_count
 
     def __repr__(self) -> str:
         strata = "classes" if isinstance(self.classes, list) else "different weights"
@@ -132,53 +165,29 @@ class Weighted(DatasetInput):
 
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch."""
-        if shuffle is not True:
-            raise OptionError(
-                "a Weighted draws records from anywhere in the dataset",
-                option="shuffle",
-                value=shuffle,
-                expected="True",
-            )
+        self._check_shuffle(shuffle)
         order = _IndependentOrder if self._with_replacement else _ExactOrder
         counts = np.asarray(self.record_counts, np.int64)
-        return order(self._sorted, counts, self._shares, len(self), seed, self._digest)
+        of_classes = (len(self), self._sorted, counts, self._digest)
+        return order(*of_classes, shares=self._shares, seed=seed)
 
 
-class _WeightedOrder(PositionOrder):
-    """The order of positions that are sorted by stratum."""
-
-    with_replacement: bool
+class ClassOrder(PositionOrder):
+    """An order of positions that are sorted by class, or by another stratum."""
 
     def __init__(
-        self,
-        positions: npt.NDArray[Any],
-        record_counts: Int64Array,
-        shares: Shares,
-        count: int,
-        seed: int,
-        digest: str,
+        self, count: int, positions: npt.NDArray[Any], record_counts: Int64Array, digest: str
     ) -> None:
-        """`positions`: of all records, sorted by stratum; `shares`: the draws of each stratum."""
+        """`positions`: of all records, sorted by stratum."""
         self.count = count
         self._sorted = positions
         self._record_counts = record_counts
         self._first_records = offsets_from_lengths(record_counts)
-        self._shares = shares
-        self._draw_order = DatasetOrder(count, shuffle=True, seed=seed)
-        self._seed = seed
         self._digest = digest
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the positions themselves, also if they are in a file."""
         return {**vars(self), "_sorted": np.array(self._sorted)}
-
-    def describe(self) -> dict[str, Any]:
-        weighted = {
-            "records": self._digest,
-            "draws": _digest(self._shares),
-            "with_replacement": self.with_replacement,
-        }
-        return {**self._draw_order.describe(), "weighted": weighted}
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
         strata, numbers = self._records(epoch, places)
@@ -190,13 +199,34 @@ class _WeightedOrder(PositionOrder):
         """Return the stratum at each place, and which of its records."""
 
 
+class _WeightedOrder(ClassOrder):
+    """The order of a Weighted."""
+
+    with_replacement: bool
+
+    def __init__(self, *of_classes: Any, shares: Shares, seed: int) -> None:
+        """`shares`: the draws of each stratum."""
+        super().__init__(*of_classes)
+        self._shares = shares
+        self._draw_order = DatasetOrder(self.count, shuffle=True, seed=seed)
+        self._seed = seed
+
+    def describe(self) -> dict[str, Any]:
+        weighted = {
+            "records": self._digest,
+            "draws": _digest(self._shares),
+            "with_replacement": self.with_replacement,
+        }
+        return {**self._draw_order.describe(), "weighted": weighted}
+
+
 class _ExactOrder(_WeightedOrder):
     """The draws of a stratum, epoch after epoch, are numbers of its own endless sequence."""
 
     with_replacement = False
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._draws = ExactDraws(self._shares, self.count, self._seed)
         self._laps = GroupPermutations(self._seed, "weighted")
 
@@ -215,8 +245,8 @@ class _IndependentOrder(_WeightedOrder):
 
     with_replacement = True
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._ends = self._shares.cumsum()
 
     def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:

@@ -330,7 +330,7 @@ export function textOf(value) {
   if (typeof value === 'number') return short(value);
   if (value === null || typeof value !== 'object') return String(value);
   if (value.image) return `${value.image.format}, ${value.image.width} × ${value.image.height}, ${bytes(value.size_bytes)}`;
-  return value.text ? `${value.text} …` : `${bytes(value.size_bytes)}: ${value.begins}`;
+  return value.text ? `${value.text} …` : `${bytes(value.size_bytes)}: ${value.tensor ?? value.begins}`;
 }
 
 /** A part that is made when it is opened. */

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,4 +26,9 @@ class FeatureSurvey:
     ) -> None: ...
     def finish(
         self,
-    ) -> list[tuple[bytes, list[int], list[int], int, tuple[int, int], tuple[int, int], int]]: ...
+    ) -> list[
+        tuple[
+            bytes, list[int], list[int], int, tuple[int, int], tuple[int, int], int,
+            Literal[False] | tuple[int | None, list[int | None] | None] | None,
+        ]
+    ]: ...  # fmt: skip

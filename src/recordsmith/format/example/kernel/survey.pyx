@@ -40,7 +40,20 @@ cdef extern from "common_entry.h" nogil:
     int are_same(const uint8_t *a, const uint8_t *b, size_t size)
 
 cdef extern from "content.h" nogil:
+    int CONTENT_RAW
     int content_of(span value)
+
+cdef extern from "tensor.h" nogil:
+    int TENSOR_NONE
+    int TENSOR_OTHER
+    int TENSOR_MIXED
+    int TENSOR_SIDES
+    ctypedef struct tensor_type:
+        int dtype
+        int rank
+        int64_t sides[6]
+    tensor_type tensor_of(span value)
+    void merge_tensors(tensor_type *found, const tensor_type *other)
 
 
 cdef enum:
@@ -61,6 +74,7 @@ cdef struct feature_state:
     int64_t min_steps
     int64_t max_steps
     int64_t value_bytes
+    tensor_type tensors     # of its raw values
     # the current record, counted at its end, as the last of equal keys counts
     int64_t row
     int row_kinds           # one bit a kind: steps of a feature list may differ
@@ -69,6 +83,7 @@ cdef struct feature_state:
     int64_t row_steps
     int64_t row_contents[3]
     int64_t row_bytes
+    tensor_type row_tensors
     int next
 
 
@@ -224,9 +239,10 @@ cdef class FeatureSurvey:
     cdef bint see_list(
         self, feature_state *f, span items, int kind, uint64_t *count
     ) noexcept nogil:
-        cdef int odd = 0
+        cdef int odd = 0, content
         cdef uint32_t tag
         cdef span item
+        cdef tensor_type tensor
         f.row_bytes += items.end - items.at
         if kind != KIND_BYTES:
             return count_values(items, kind, count, &odd)
@@ -239,7 +255,11 @@ cdef class FeatureSurvey:
                 continue
             if not read_delimited(&items, &item):
                 return False
-            f.row_contents[content_of(item)] += 1
+            content = content_of(item)
+            f.row_contents[content] += 1
+            if content == CONTENT_RAW and f.row_tensors.dtype != TENSOR_OTHER:
+                tensor = tensor_of(item)
+                merge_tensors(&f.row_tensors, &tensor)
             count[0] += 1
         return True
 
@@ -255,6 +275,7 @@ cdef class FeatureSurvey:
         f.row_min = INT64_MAX
         f.row_max = f.row_steps = f.row_bytes = 0
         memset(f.row_contents, 0, sizeof(f.row_contents))
+        f.row_tensors.dtype = TENSOR_NONE
         return True
 
     cdef inline bint see_usual(
@@ -310,6 +331,7 @@ cdef class FeatureSurvey:
             if f.row_kinds & 1 << KIND_BYTES:
                 for i in range(3):
                     f.contents[i] += f.row_contents[i]
+                merge_tensors(&f.tensors, &f.row_tensors)
             f.value_bytes += f.row_bytes
             f.min_length = min(f.min_length, f.row_min)
             f.max_length = max(f.max_length, f.row_max)
@@ -439,7 +461,12 @@ cdef class FeatureSurvey:
         return not self.is_over
 
     def finish(self):
-        """Return for each kept key (key, kinds, contents, present, lengths, steps, value_bytes)."""
+        """Return for each kept key (key, kinds, contents, present, lengths, steps, value_bytes,
+        tensors).
+
+        tensors: of raw values: None without any; False if one is no serialised tensor; otherwise
+            the number of their dtype and their sides, None where they differ.
+        """
         self.settle()
         return [
             (
@@ -448,9 +475,22 @@ cdef class FeatureSurvey:
                 (min(self.states[i].min_length, self.states[i].max_length),
                  self.states[i].max_length),
                 (self.states[i].min_steps, self.states[i].max_steps), self.states[i].value_bytes,
+                described(&self.states[i].tensors),
             )
             for i in range(1, self.state_count)
         ]
+
+
+cdef object described(const tensor_type *tensors):
+    if tensors.dtype == TENSOR_NONE:
+        return None
+    if tensors.dtype == TENSOR_OTHER:
+        return False
+    sides = [None if tensors.sides[i] < 0 else tensors.sides[i] for i in range(tensors.rank)]
+    return (
+        None if tensors.dtype == TENSOR_MIXED else tensors.dtype,
+        None if tensors.rank < 0 else sides,
+    )
 
 
 cdef inline int64_t with_slack(int64_t most) noexcept nogil:

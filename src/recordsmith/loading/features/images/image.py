@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column, Schema
+from recordsmith.format.example import Column, Kind, Schema
 from recordsmith.format.example.keys import IMAGE
 from recordsmith.image import (
     CROP_AREA,
@@ -41,8 +41,8 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     ImageBuffer,
+    ImageCount,
     ImageFeature,
-    add_image_number,
     number_of_images,
 )
 from recordsmith.loading.features.images.frames import (
@@ -52,13 +52,23 @@ from recordsmith.loading.features.images.frames import (
     one_thread_in_opencv,
     place_all,
 )
+from recordsmith.loading.features.images.image_lists import (
+    ImageLists,
+    check_list,
+    image_outputs,
+    image_request,
+    keep_images,
+)
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
+    RawType,
+    StoredImages,
     StoredPixels,
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.loading.features.numbers import TooLong
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
@@ -82,7 +92,9 @@ class Image(ImageFeature):
 
     If each record has several images, such as the frames of a window of `Episodes`, they are
     (batch, count, height, width, channels), and cropped and flipped alike; a window of one step has
-    this axis, too. One without bytes, as `Episodes` pads with, is black.
+    this axis, too. One without bytes, as `Episodes` pads with, is black. Records with different
+    numbers of images give a RaggedArray whose values are (images, height, width, channels), or are
+    padded with black images.
 
     A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
     because OpenCV's threads would compete with the loader's, and hang in forked processes.
@@ -99,8 +111,11 @@ class Image(ImageFeature):
             image of the batch, and adds `<name>_sizes`, int64, (batch, 2), with height and width
             without padding. Padding is black.
         channels: 1 for grey, 3 for RGB, 4 for RGB and alpha; alpha is dropped unless requested.
-        dtype: uint8, uint16, or float32 with pixels from 0 to 1.
-        mean, std: for float32, (x - mean) / std with x from 0 to 1; one number, or one per channel.
+            Raw pixels that are not scaled have any number, which must be that of `raw_shape`.
+        dtype: uint8, uint16, or float32 with pixels from 0 to 1. Default: uint8, or float32 for raw
+            pixels that are not scaled.
+        mean, std: for float32, (x - mean) / std with x from 0 to 1, or in the range of raw pixels
+            that are not scaled; one number, or one per channel.
         layout: HWC, or CHW for (batch, channels, height, width).
         flip: the direction of random flips, with probability 1/2.
         shorter_side: for `center-crop` and `pad`, scale the shorter side to this first. Default:
@@ -113,13 +128,18 @@ class Image(ImageFeature):
             TensorFlow's decode_jpeg and resize to 0.02 of 255 levels. By default, a JPEG that
             shrinks to half or less is decoded at 1/2, 1/4 or 1/8 of its size, which is faster and
             looks better; a crop is then exact to half a pixel of the batch.
-        raw_shape: for images stored as raw pixels: height, width and channels, each a number or
-            the key of the feature that holds it: ("height", "width", 3).
-        raw_dtype: of raw pixels: uint8 or uint16.
+        raw_shape: for images stored as raw pixels, one byte string or a list of numbers: height,
+            width and channels, each a number or the key of the feature that holds it: ("height",
+            "width", 3).
+        raw_dtype: of raw pixels: uint8 or uint16; or float32, float64, float16 or int16, which are
+            not scaled: pixels are float32 in the range of the stored numbers, and padding is 0. A
+            list of integers can be of each type, and a list of floats of those without a scale.
         max_pixels: an image, or the part of it that is decoded, with more pixels is an error. So is
             one whose decoding needs more than 4 bytes for each of that many pixels.
-        count: how many images each record has. Default: as many as the schema shows; if that is
+        count: how many images each record has; "ragged" or "padded" for any number, where `padded`
+            adds `<name>_lengths`, int64, (batch,). Default: as many as the schema shows; if that is
             one, there is no axis for them.
+        length, too_long: of padded rows of images, as in `Padded`.
 
     Example:
         image = rs.Image(size=224, fit="random-crop", flip="horizontal", layout="CHW")
@@ -132,7 +152,7 @@ class Image(ImageFeature):
     fit: FitKind = "resize"
     _: KW_ONLY
     channels: int = 3
-    dtype: PixelType = "uint8"
+    dtype: PixelType | None = None
     mean: float | Sequence[float] | None = None
     std: float | Sequence[float] | None = None
     layout: Layout = "HWC"
@@ -144,10 +164,13 @@ class Image(ImageFeature):
     interpolation: Interpolation = "auto"
     exact: bool = False
     raw_shape: Sequence[int | str] | None = None
-    raw_dtype: Literal["uint8", "uint16"] = "uint8"
+    raw_dtype: RawType = "uint8"
     max_pixels: int = MAX_PIXELS
-    count: int | None = None
+    count: ImageCount = None
+    length: int | None = None
+    too_long: TooLong = "error"
     stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
+    stored_kind: Kind = field(default="bytes", init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str):
@@ -158,19 +181,25 @@ class Image(ImageFeature):
                 remedy=f"Pass {option('size', self.key)}.",
             )
         check_word("fit", self.fit, get_args(FitKind))
+        raw = self.stored()
+        is_scaled = raw is None or raw.is_scaled
+        if self.dtype is None:
+            self._keep("dtype", "uint8" if is_scaled else "float32")
         check_word("dtype", self.dtype, get_args(PixelType))
         check_word("layout", self.layout, get_args(Layout))
         check_word("interpolation", self.interpolation, get_args(Interpolation))
         if self.flip is not None:
             check_word("flip", self.flip, get_args(Flip))
-        if type(self.channels) is not int or self.channels not in (1, 3, 4):
+        if raw is not None and not is_scaled:
+            self._check_unscaled(raw)
+        elif type(self.channels) is not int or self.channels not in (1, 3, 4):
             raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
-        self._check_numbers()
-        raw = self.stored()
+        self._check_numbers(is_scaled=is_scaled)
         check_image_count(self.count, raw)
+        check_list(self.count, self.length, self.too_long)
         if not isinstance(self.exact, bool):
             raise OptionError(option="exact", value=self.exact, expected="True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):
@@ -183,19 +212,25 @@ class Image(ImageFeature):
             )
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        raw = self.stored()
-        shape = () if self.count is None else (self.count,)
-        return {self.key: ColumnRequest(("bytes",), shape)} | (raw.requests() if raw else {})
+        raw, request = self.stored(), image_request(self.count)
+        if raw and self.stored_kind != "bytes":
+            request = raw.list_request(self.stored_kind, self.count)
+        return {self.key: request} | (raw.requests() if raw else {})
 
     def outputs(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+        return image_outputs(name, self.fit, self.count)
 
     def for_schema(self, schema: Schema) -> Image:
+        raw, known = self.stored(), schema.features.get(self.key)
+        if raw is not None and known is not None and known.kind in raw.list_kinds:
+            image = replace(self)
+            object.__setattr__(image, "stored_kind", known.kind)
+            return image
         count = number_of_images(self.count, self.key, schema)
         return self if count == self.count else replace(self, count=count)
 
     @property
-    def image_count(self) -> int | None:
+    def image_count(self) -> ImageCount:
         return self.count
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
@@ -223,27 +258,34 @@ class Image(ImageFeature):
 
     def stored(self) -> RawShape | None:
         """Return the layout of raw pixels; None for files."""
-        return raw_shape(self.raw_shape, self.raw_dtype, " and channels", self.key)
+        words = " and channels"
+        raw = raw_shape(self.raw_shape, self.raw_dtype, words, self.key, dtypes=RawType)
+        return raw if raw is None or raw.is_scaled else replace(raw, channels=self.channels)
 
     @property
     def needs_one_size(self) -> bool:
         """Whether it is to have the size of the stored images, which is not known yet."""
         return self.size is None and self.fit != "pad"
 
-    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int]:
+    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int] | None:
         """Return the size of the first image with bytes of some columns, without decoding it.
+
+        None if there are no images.
 
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        stored = StoredPixels(columns, self.key, self.stored(), self.max_pixels)
-        numbers = range(self.count or 1)
-        return stored.look(next((at for at in numbers if not stored.is_empty(at)), 0))
+        raw = self.stored()
+        data = StoredImages.of(columns[self.key], raw).data
+        stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
+        first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
+        return stored.look(first) if data else None
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
         image = replace(self, size=size)
         object.__setattr__(image, "stored_size", size)
+        object.__setattr__(image, "stored_kind", self.stored_kind)
         return image
 
     def normaliser(self) -> Normaliser:
@@ -297,7 +339,27 @@ class Image(ImageFeature):
                 remedy="Leave it out.",
             )
 
-    def _check_numbers(self) -> None:
+    def _check_unscaled(self, raw: RawShape) -> None:
+        """Check the options of raw pixels that are not scaled."""
+        if self.dtype != "float32":
+            raise OptionError(
+                f"{option('raw_dtype', self.raw_dtype)} makes float32 pixels, but "
+                f"{option('dtype', self.dtype)}",
+                option="dtype",
+                value=self.dtype,
+                remedy=f"Leave {option('dtype')} out.",
+            )
+        stored = raw.sides[2] if len(raw.sides) == 3 else 1
+        whole_number("channels", self.channels, 1, LARGEST_SIDE)
+        if stored != self.channels and not isinstance(stored, str):
+            raise OptionError(
+                option="channels",
+                value=self.channels,
+                expected=f"{stored}, as {option('raw_shape')} declares",
+                remedy=f"Pass {option('channels', stored)}.",
+            )
+
+    def _check_numbers(self, *, is_scaled: bool) -> None:
         for name in ("mean", "std"):
             value = getattr(self, name)
             if value is None:
@@ -317,7 +379,7 @@ class Image(ImageFeature):
                     value=value,
                     expected=f"one number, or one for each of the {self.channels} channels",
                 )
-            if name == "mean" and max(values) > 1:
+            if name == "mean" and max(values) > 1 and is_scaled:
                 raise OptionError(
                     option="mean",
                     value=value,
@@ -335,35 +397,45 @@ class DecodedImageBuffer(ImageBuffer):
     def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
         self._feature = feature
         self._name = name
-        self._stored = StoredPixels(rows.columns, feature.key, feature.stored(), feature.max_pixels)
+        fit = feature.geometry()
+        raw = feature.stored()
+        images = StoredImages.of(rows.columns[feature.key], raw)
+        self.count, counts = feature.count, np.diff(images.row_splits)
+        self.kept = keep_images(rows, counts, feature, "image", math.prod(fit.size or ()))
+        self._lists = lists = ImageLists(images, feature, "image", self.kept)
+        self._stored = StoredPixels(lists.data, rows.columns, feature.key, raw, feature.max_pixels)
         self._normaliser = feature.normaliser()
-        self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
+        self._bits = {"uint8": 8, "uint16": 16}.get(cast("str", feature.dtype))
+        self._is_scaled = raw is None or raw.is_scaled
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
         # memory needed after decoding: floats of all pixels, or 16 bits from 8
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
-        self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
-        self.image_count = feature.count
-        self._per_row = feature.count or 1
-        self.decoded_counts: list[int] = [0] * (rows.count * self._per_row)
-        fit = feature.geometry()
-        self.sizes = rows.each(lambda number: self._look(number, fit), self.image_count)
+        is_changed = self._is_scaled or feature.mean is not None or feature.std is not None
+        self._is_direct = feature.layout == "HWC" and not (
+            feature.dtype == "float32" and is_changed
+        )
+        self.decoded_counts: list[int] = [0] * len(lists.data)
+        self.sizes = lists.each(rows, lambda number: self._look(number, fit))
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        inner = tuple(count for count in (self.image_count, self.patch_count) if count is not None)
-        self._out = rows.allocate(name, (rows.count, *inner, *shape), np.dtype(feature.dtype))
-        self._images = self._out.reshape(rows.count * math.prod(inner), *shape)
-        self._equals = self._find_equals() if self.image_count is not None else {}
+        patches = () if self.patch_count is None else (self.patch_count,)
+        self._out = rows.allocate(
+            name, (len(lists.data), *patches, *shape), np.dtype(feature.dtype)
+        )
+        self._images = self._out.reshape(len(self.placements), *shape)
+        self._equals = self._find_equals() if feature.count is not None else {}
         self._is_filled = bytearray(len(self.placements))
-        super().__init__({name: self._out})
+        super().__init__({name: lists.shaped(self._out)})
         if feature.fit == "pad":
-            inner_size = inner_sizes(self.placements).reshape(rows.count, *inner, 2)
-            self.entries[f"{name}_sizes"] = inner_size
+            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self.placements))
+        if feature.count == "padded":
+            self.entries[f"{name}_lengths"] = lists.lengths
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
-        return place_all(fit, self.sizes, self._name, rows)
+        return place_all(fit, self.sizes, self._name, rows, self._lists.row_splits)
 
     def _find_equals(self) -> dict[int, int]:
         """Return the first image that equals an image and is placed alike, as windows share them.
@@ -382,7 +454,7 @@ class DecodedImageBuffer(ImageBuffer):
 
     def _look(self, number: int, fit: Fit) -> tuple[int, int] | None:
         """Return the size of an image without decoding it; None for one without bytes."""
-        if self.image_count is not None and self._stored.is_empty(number):
+        if self._feature.count is not None and self._stored.is_empty(number):
             return None
         return self._checked(self._stored.look(number, is_cropped=fit.crops))
 
@@ -401,23 +473,20 @@ class DecodedImageBuffer(ImageBuffer):
         return size
 
     def fill(self, row: int) -> None:
-        for number in range(row * self._per_row, (row + 1) * self._per_row):
+        for number in self._lists.of_row(row):
             equal = self._equals.get(number)
             if equal is not None and self._is_filled[equal]:  # otherwise in another thread
                 self._images[number] = self._images[equal]
-                continue
-            try:
-                self._fill_image(number, self._images[number])
+            else:
+                self._lists.call(self._fill_image, number)
                 self._is_filled[number] = True
-            except DataError as error:
-                add_image_number(error, number, self.image_count)
-                raise
 
-    def _fill_image(self, number: int, out: npt.NDArray[Any]) -> None:
-        feature, placement = self._feature, self.placements[number]
+    def _fill_image(self, number: int) -> None:
+        feature, placement, out = self._feature, self.placements[number], self._images[number]
         if placement is None:  # without bytes
-            black = np.zeros(self._frame_shape, np.uint16 if self._bits == 16 else np.uint8)
-            self._normaliser.write(black, out, np.iinfo(black.dtype).max)
+            number_type = np.uint16 if self._bits == 16 else np.uint8
+            black = np.zeros(self._frame_shape, number_type if self._is_scaled else np.float32)
+            self._normaliser.write(black, out, _largest(black))
             return
         raw = self._stored.numbers(number)
         if raw is not None:
@@ -438,8 +507,10 @@ class DecodedImageBuffer(ImageBuffer):
 
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
         top, left, height, width = placement[:4]
-        pixels = raw[top : top + height, left : left + width]
-        return Part(convert_pixels(pixels, self._feature.channels, self._bits), top, left)
+        pixels = self._stored.pixels(raw[top : top + height, left : left + width])
+        if self._is_scaled:
+            pixels = convert_pixels(pixels, self._feature.channels, self._bits)
+        return Part(pixels, top, left)
 
     def _place(self, out: npt.NDArray[Any], placement: Placement, part: Part, divisor: int) -> None:
         feature, pixels = self._feature, part.pixels
@@ -458,7 +529,7 @@ class DecodedImageBuffer(ImageBuffer):
             interpolation=self._interpolation,
         )
         if frame is not out:
-            self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
+            self._normaliser.write(frame, out, _largest(pixels))
 
     def _divisor(self, number: int, placement: Placement) -> int:
         head = self._stored.file(number)[1]
@@ -468,6 +539,11 @@ class DecodedImageBuffer(ImageBuffer):
 
 
 _normaliser = lru_cache(maxsize=16)(Normaliser)  # one for all batches of a loader
+
+
+def _largest(pixels: npt.NDArray[Any]) -> int:
+    """Return the number that becomes 1: white, or 1 for pixels that are not scaled."""
+    return 1 if pixels.dtype == np.float32 else np.iinfo(pixels.dtype).max
 
 
 def in_words(size: tuple[int, int]) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from recordsmith.format.example import Schema
 from recordsmith.format.example.keys import IMAGE
 from recordsmith.image import MAX_PIXELS, Fit, Flip, Layout, Placement, Window, find_parts
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words
+from recordsmith.loading.features.images.stored_pixels import RawType
 from recordsmith.support.errors import CorruptDataError, Defect, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number
@@ -60,14 +63,14 @@ class Patches(ImageFeature):
     _: KW_ONLY
     key: str = IMAGE
     channels: int = 3
-    dtype: PixelType = "uint8"
+    dtype: PixelType | None = None
     mean: float | Sequence[float] | None = None
     std: float | Sequence[float] | None = None
     layout: Layout = "HWC"
     flip: Flip | None = None
     small: Small = "pad"
     raw_shape: Sequence[int | str] | None = None
-    raw_dtype: Literal["uint8", "uint16"] = "uint8"
+    raw_dtype: RawType = "uint8"
     max_pixels: int = MAX_PIXELS
     image: Image = field(init=False, repr=False, compare=False)
 
@@ -89,9 +92,17 @@ class Patches(ImageFeature):
         )
         count = count_number("count", self.count, 65_536)
         checked: dict[str, Any] = {"image": image, "size": image.size, "count": count}
-        checked |= {"mean": image.mean, "std": image.std}
+        checked |= {"mean": image.mean, "std": image.std, "dtype": image.dtype}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def for_schema(self, schema: Schema) -> Patches:
+        image = self.image.for_schema(schema)
+        if image.stored_kind == "bytes":
+            return self
+        patches = copy(self)
+        object.__setattr__(patches, "image", image)
+        return patches
 
     def requests(self) -> Mapping[str, ColumnRequest]:
         return self.image.requests()

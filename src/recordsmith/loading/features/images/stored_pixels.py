@@ -1,6 +1,7 @@
 """Pixels as records store them: an encoded file, or a raw array.
 
-The shape of a raw array is declared, with integers or with the keys of features that hold them.
+A raw array is a byte string, or a list of numbers. Its shape is declared, with integers or with the
+keys of features that hold them.
 Sizes are checked before anything is decoded.
 """
 
@@ -10,12 +11,13 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column
+from recordsmith.format.example import BytesArray, Column, Kind, RaggedArray
 from recordsmith.image import (
     ImageHeader,
     PartFile,
@@ -26,23 +28,62 @@ from recordsmith.image import (
     reserve_for_decoding,
 )
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
-from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCount
+from recordsmith.loading.features.numbers import as_dtype
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
 _SAMPLED_BYTES = 16
 
-RawType = Literal["uint8", "uint16"]
+LevelType = Literal["uint8", "uint16"]
+"""Of pixels from black to white: from 0 to the largest number."""
+RawType = Literal["uint8", "uint16", "int16", "float16", "float32", "float64"]
+"""Of raw pixels; those that are not levels are not scaled."""
 Shape = tuple[int, ...]
+Data: TypeAlias = memoryview | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class RawShape:
-    """A raw array: its sides, each a number or the key of a feature, and its dtype."""
+    """A raw array: its sides, each a number or the key of a feature, and its dtype.
+
+    channels: how many it must have; None for 1 to 4, which are converted.
+    """
 
     sides: tuple[int | str, ...]
     dtype: RawType
+    channels: int | None = None
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether pixels are levels, which float32 has from 0 to 1."""
+        return self.dtype in get_args(LevelType)
+
+    @property
+    def list_kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of lists of numbers that can be pixels of this type."""
+        return ("int64",) if self.is_scaled else NUMBERS
+
+    def list_request(self, kind: Kind, count: ImageCount) -> ColumnRequest:
+        """Return the request of a list with the pixels of one image, or of `count` images.
+
+        Raises:
+            OptionError: it has the pixels of any number of images.
+        """
+        if isinstance(count, str):
+            raise OptionError(
+                f"{option('count', count)} needs images of byte strings",
+                option="count",
+                value=count,
+                remedy=f"Pass a number as {option('count')}.",
+            )
+        if self.requests():
+            return ColumnRequest((kind,), "ragged")
+        sides = tuple(int(side) for side in self.sides)
+        return ColumnRequest((kind,), sides if count is None else (count, *sides))
 
     def requests(self) -> dict[str, ColumnRequest]:
         """Return the columns that hold sides; compatible with a Scalar of the same key."""
@@ -56,26 +97,33 @@ class RawShape:
         ]
         return list(zip(*sides, strict=True))
 
-    def check(self, shape: Shape, data: memoryview, key: str, max_pixels: int | None) -> None:
-        """Raise CorruptDataError unless the bytes are an array of this shape."""
+    def check(self, shape: Shape, data: Data, key: str, max_pixels: int | None) -> None:
+        """Raise CorruptDataError unless the data are an array of this shape."""
         names = " x ".join(str(side) for side in self.sides)
         sizes = " x ".join(str(side) for side in shape)
         if not all(float(side).is_integer() and side > 0 for side in shape):
             raise _shape_error(
                 key, f"{key!r} has an invalid shape", f"{names} = {sizes}", "positive integers"
             )
-        byte_count = math.prod(int(side) for side in shape) * np.dtype(self.dtype).itemsize
-        if byte_count != len(data):
+        length, unit, remedy = math.prod(int(side) for side in shape), "values", ""
+        if isinstance(data, memoryview):
+            unit, remedy = "bytes", self._suggest(length, len(data), key)
+            length *= np.dtype(self.dtype).itemsize
+        if length != len(data):
             raise _shape_error(
                 key,
                 f"{key!r} has the wrong size",
-                f"{len(data):,} bytes",
-                f"{byte_count:,} for {names} = {sizes} of {self.dtype}",
-                remedy=self._suggest(shape, len(data), key),
+                f"{len(data):,} {unit}",
+                f"{length:,} for {names} = {sizes} of {self.dtype}",
+                remedy=remedy,
             )
-        if len(shape) == 3 and shape[2] > 4:
+        channels = int(shape[2]) if len(shape) == 3 else 1
+        if channels > 4 if self.channels is None else channels != self.channels:
             raise _shape_error(
-                key, f"{key!r} has the wrong number of channels", str(shape[2]), "1 to 4"
+                key,
+                f"{key!r} has the wrong number of channels",
+                str(channels),
+                str(self.channels or "1 to 4"),
             )
         if max_pixels is not None and shape[0] * shape[1] > max_pixels:
             raise _shape_error(
@@ -86,17 +134,21 @@ class RawShape:
                 remedy=f"Pass a larger {option('max_pixels')} if the shape is right.",
             )
 
-    def _suggest(self, shape: Shape, byte_count: int, key: str) -> str:
+    def _suggest(self, value_count: int, byte_count: int, key: str) -> str:
         """What to type if the bytes are pixels of another type; empty if they are not."""
-        fitting = types_of_size(math.prod(int(side) for side in shape), byte_count)
+        fitting = types_of_size(value_count, byte_count)
+        if not fitting or self.dtype in fitting:
+            return ""
         if "uint16" in fitting:
             return f"Pass {option('raw_dtype', 'uint16')} if pixels have 16 bits."
-        return _other_pixels(key, fitting[0]) if fitting and fitting[0] != "uint8" else ""
+        return _other_pixels(key, fitting[0])
 
-    def view(self, shape: Shape, data: memoryview) -> npt.NDArray[Any]:
+    def view(self, shape: Shape, data: Data) -> npt.NDArray[Any]:
         """Return a read-only view of the data, (height, width, channels)."""
         sides = tuple(int(side) for side in shape)
-        numbers = np.frombuffer(data.toreadonly(), np.dtype(self.dtype).newbyteorder("<"))
+        if isinstance(data, memoryview):
+            data = np.frombuffer(data.toreadonly(), np.dtype(self.dtype).newbyteorder("<"))
+        numbers = data
         return numbers.reshape(sides if len(sides) == 3 else (*sides, 1))
 
 
@@ -105,6 +157,7 @@ class StoredPixels:
 
     def __init__(
         self,
+        data: list[Data],
         columns: Mapping[str, Column],
         key: str,
         raw: RawShape | None,
@@ -112,12 +165,15 @@ class StoredPixels:
         *,
         noun: str = "image",
     ) -> None:
-        """`noun`: what errors call them."""
+        """`data`: their bytes.
+
+        noun: what errors call them.
+        """
         self._key = key
         self._subject = f"the {noun} {key!r}"
         self._raw = raw
         self._max_pixels = max_pixels
-        self._data = list(cast("Any", columns[key]).views())
+        self._data = data
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
 
@@ -142,7 +198,8 @@ class StoredPixels:
     def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
         """Return height and width of a row without decoding it."""
         if self._raw is None:
-            head = self._heads[row] = read_image_header(self._data[row])
+            data: Any = self._data[row]
+            head = self._heads[row] = read_image_header(data)
             if not is_cropped:
                 check_size(head.height, head.width, self._max_pixels, subject=self._subject)
             return head.height, head.width
@@ -154,6 +211,18 @@ class StoredPixels:
     def numbers(self, row: int) -> npt.NDArray[Any] | None:
         """Return a raw array after `look`, (height, width, channels); None for a file."""
         return None if self._raw is None else self._raw.view(self._shapes[row], self._data[row])
+
+    def pixels(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a part of `numbers` as levels, or as float32.
+
+        Raises:
+            CorruptDataError: a number of a list is not of the declared type.
+        """
+        assert self._raw is not None
+        if not part.flags.aligned:  # unaligned arrays break C code
+            part = part.copy()
+        dtype = self._raw.dtype if self._raw.is_scaled else "float32"
+        return as_dtype(self._key, part, dtype, name="raw_dtype")  # type: ignore[no-any-return]
 
     def part(self, row: int, window: Window, divisor: int = 1) -> PartFile:
         """Return the file to decode for a window of an image, after `look`."""
@@ -175,17 +244,21 @@ class StoredPixels:
 
     def file(self, row: int) -> tuple[memoryview, ImageHeader]:
         """Return the bytes and the header of a file after `look`."""
-        head = self._heads[row]
+        head, data = self._heads[row], self._data[row]
         assert head is not None
-        return self._data[row], head
+        assert isinstance(data, memoryview)
+        return data, head
 
 
 def check_image_count(count: object, raw: RawShape | None) -> None:
     """Check how many images a feature has in each record."""
     if count is None:
         return
-    number = count_number("count", count, _LARGEST_IMAGE_COUNT)
-    if number > 1 and raw is not None and raw.requests():
+    is_list = count in ("ragged", "padded")
+    if not is_list and isinstance(count, str):
+        check_word("count", count, ("ragged", "padded"))
+    is_list = is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1
+    if is_list and raw is not None and raw.requests():
         raise OptionError(
             f"{option('raw_shape')} has the keys of features, so a record has one image",
             option="count",
@@ -194,20 +267,49 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
         )
 
 
+class StoredImages(NamedTuple):
+    """The data of all images of a column; row i has data[row_splits[i]:row_splits[i + 1]]."""
+
+    data: list[Data]
+    row_splits: Int64Array
+
+    @classmethod
+    def of(cls, column: Any, raw: RawShape | None) -> StoredImages:
+        """Return the images of a column: byte strings, or lists of numbers with the pixels."""
+        row_count = len(column)
+        if isinstance(column, RaggedArray):
+            splits = column.row_splits
+            if isinstance(column.values, BytesArray):
+                return cls(list(column.values.views()), splits)
+            numbers = [column.values[start:stop] for start, stop in pairwise(splits.tolist())]
+            return cls(numbers, np.arange(row_count + 1))
+        if isinstance(column, BytesArray):
+            data: list[Data] = list(column.views())
+        else:
+            assert raw is not None
+            data = list(column.reshape(-1, math.prod(raw.sides)))
+        return cls(data, np.arange(row_count + 1) * (len(data) // max(1, row_count)))
+
+
 def _other_pixels(key: str, dtype: str) -> str:
+    if dtype in get_args(RawType):
+        shape = "(height, width, channels)"
+        return f"Read them with rs.Image({key!r}, raw_shape={shape}, raw_dtype={dtype!r})."
     return (
         f"Read {dtype} pixels as numbers: rs.Raw({key!r}, (height, width, channels), {dtype!r}) "
         f"for images of one size, or rs.Bytes({key!r}) and np.frombuffer for others."
     )
 
 
-def raw_shape(sides: object, dtype: object, channel_words: str, key: str) -> RawShape | None:
+def raw_shape(
+    sides: object, dtype: object, channel_words: str, key: str, *, dtypes: Any = LevelType
+) -> RawShape | None:
     """Check the `raw_shape` and `raw_dtype` of the feature `key`; return None without them."""
-    if dtype not in ("uint8", "uint16"):
+    if dtype not in get_args(dtypes):
         raise OptionError(
             option="raw_dtype",
             value=dtype,
-            expected="'uint8' or 'uint16'",
+            expected=" or ".join(map(repr, get_args(dtypes))),
             remedy=_other_pixels(key, dtype) if is_number_type(dtype) else "",
         )
     if sides is None:

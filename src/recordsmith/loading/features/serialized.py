@@ -1,0 +1,258 @@
+"""A feature of serialised tensors, as `tf.io.serialize_tensor` of TensorFlow writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.format.example import BytesArray, Column, FeatureSchema, RaggedArray, Schema
+from recordsmith.format.example.serialized_tensor import (
+    TENSOR_DTYPES,
+    SerializedTensor,
+    Sides,
+    TensorSchema,
+    numbers_of,
+    read_tensor,
+    shape_text,
+    tensor_type,
+)
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    ValueFeature,
+    number_of_images,
+)
+from recordsmith.loading.features.numbers import number_type
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.number_options import is_whole
+
+_Result = TypeVar("_Result")
+_Tensors: TypeAlias = tuple[npt.NDArray[Any] | BytesArray, list[tuple[int, ...]]]
+_RAGGED_REMEDY = (
+    "Pass a shape such as (None, 4) if the first sides differ, or 'ragged' if the shapes do."
+)
+
+
+@dataclass(frozen=True)
+class Serialized(ValueFeature):
+    """Tensors that `tf.io.serialize_tensor` wrote: an array of each, of its own dtype.
+
+    If each record has several tensors, such as the steps of a window of `Episodes`, the second axis
+    counts them: (batch, count, *shape). One without bytes, as `Episodes` pads with, is 0.
+
+    A tensor of another dtype or shape is an error, and so is one with fewer values than its shape
+    has, for which TensorFlow repeats the last value.
+
+    Attributes:
+        key: the key of the feature in the records; its values are serialised tensors.
+        shape: of each tensor. (3, 4) gives an ndarray, (batch, 3, 4). (None, 4) gives a RaggedArray
+            whose row of a record is (any length, 4). "ragged" accepts any shapes: a RaggedArray of
+            the values of each tensor, in C order, and `<name>_shape`, a RaggedArray of int64.
+            Default: of the first two, that of the records.
+        dtype: of each tensor, such as "float32", "bfloat16" (which needs the package ml_dtypes), or
+            "string" for byte strings, as a BytesArray. Default: that of the records.
+
+    Example:
+        features = {"embedding": rs.Serialized("embedding", shape=(512,), dtype="float32")}
+    """
+
+    key: str
+    shape: Sides | Literal["ragged"] | None = None
+    dtype: str | None = None
+    count: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shape = self.shape
+        is_shape = isinstance(shape, tuple) and all(
+            (side is None and place == 0) or (is_whole(side) and side >= 0)
+            for place, side in enumerate(shape)
+        )
+        if not is_shape and shape not in (None, "ragged"):
+            raise OptionError(
+                option="shape",
+                value=shape,
+                expected="a tuple of lengths such as (3, 4), of which the first may be None, or "
+                "'ragged'",
+            )
+        if self.dtype is not None and self.dtype not in TENSOR_DTYPES:
+            raise OptionError(
+                option="dtype", value=self.dtype, expected=f"one of {', '.join(TENSOR_DTYPES)}"
+            )
+        if self.dtype == "bfloat16":
+            number_type(self.dtype)  # needs a package
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("bytes",), () if self.count is None else (self.count,))}
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_shape") if self.shape == "ragged" else (name,)
+
+    def for_schema(self, schema: Schema) -> Serialized:
+        known = schema.features.get(self.key)
+        feature = copy(self)
+        if known is None or known.kind != "bytes" or not known.max_length:
+            return self
+        shape, dtype = _of_records(self, known)
+        count = number_of_images(None, self.key, schema)
+        if count is not None and (shape == "ragged" or None in shape):
+            raise OptionError(
+                f"feature {self.key!r} has {count} tensors in each record",
+                option="shape",
+                value=shape,
+                expected="a shape without None",
+            )
+        for name, value in (("shape", shape), ("dtype", dtype), ("count", count)):
+            object.__setattr__(feature, name, value)
+        feature.__post_init__()
+        return feature
+
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        column = rows.columns[self.key]
+        assert isinstance(column, BytesArray)
+        if rows.count and (self.shape is None or self.dtype is None):
+            raise OptionError(
+                f"feature {self.key!r} needs {option('shape')} and {option('dtype')}, as the first "
+                "records do not have it",
+                option="dtype",
+                value=self.dtype,
+            )
+        column = column.reshape(-1)
+        there = np.ones(len(column), np.bool_) if self.count is None else column.lengths > 0
+        values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column, there)
+        shape = () if self.shape is None else self.shape
+        lengths = _lengths(math.prod(sides) for sides in shapes)
+        if shape == "ragged":
+            sides = _lengths(side for sides in shapes for side in sides)
+            ranks = offsets_from_lengths(_lengths(map(len, shapes)))
+            return RaggedArray(values, offsets_from_lengths(lengths)), RaggedArray(sides, ranks)
+        if None in shape:
+            lengths = _lengths(sides[0] for sides in shapes)
+            numbers = values.reshape(int(lengths.sum()), *shape[1:])  # type: ignore[arg-type]
+            return (RaggedArray(numbers, offsets_from_lengths(lengths)),)
+        counts = (rows.count,) if self.count is None else (rows.count, self.count)
+        return (values.reshape(*counts, *shape),)  # type: ignore[arg-type]
+
+    def _tensors_of_equal_headers(self, column: BytesArray) -> _Tensors | None:
+        """Return all values, end to end, in one pass, if the bytes before the values are equal."""
+        lengths = column.lengths
+        if not len(column) or not lengths[0] or (lengths != lengths[0]).any():
+            return None
+        with suppress(DataError):  # raised for its row, where tensors are read one by one
+            first = self._read(column[0], 0)
+            if first.content is not None:
+                table = column.packed().buffer.reshape(len(column), -1)
+                if (table[:, : first.content] == table[0, : first.content]).all():
+                    values = np.ascontiguousarray(table[:, first.content :])
+                    return numbers_of(values.reshape(-1), first.dtype), [first.shape] * len(column)
+        return None
+
+    def _tensors(self, column: BytesArray, there: npt.NDArray[np.bool_]) -> _Tensors:
+        """Return all values, end to end, read one by one; zeros where there are no bytes."""
+        is_text, dtype = self.dtype == "string", self.dtype or "float32"
+        parts: list[Any] = []
+        shapes: list[tuple[int, ...]] = []
+        for number, data in enumerate(column.views()):
+            if there[number]:
+                row = number // (self.count or 1)
+                tensor = self._read(data, row)
+                parts.append(self._located(tensor.values, row))
+                shapes.append(tensor.shape)
+            else:
+                assert isinstance(self.shape, tuple)
+                size = math.prod(side or 0 for side in self.shape)
+                parts.append([b""] * size if is_text else np.zeros(size, tensor_type(dtype)))
+        if is_text:
+            return BytesArray.from_values(list(chain.from_iterable(parts))), shapes
+        return np.concatenate([np.empty(0, tensor_type(dtype)), *parts]), shapes
+
+    def _read(self, data: BytesLike, row: int) -> SerializedTensor:
+        """Read one tensor, and check its dtype and shape."""
+        tensor = self._located(partial(read_tensor, data), row)
+        is_fitting = not isinstance(self.shape, tuple) or _fits(self.shape, tensor.shape)
+        if tensor.dtype == self.dtype and is_fitting:
+            return tensor
+        shape = "" if not isinstance(self.shape, tuple) else f" {shape_text(self.shape)}"
+        raise CorruptDataError(
+            Defect.FEATURE_SHAPE if is_fitting is False else Defect.FEATURE_VALUE,
+            f"feature {self.key!r} has a tensor of another {'dtype' if is_fitting else 'shape'}",
+            found=str(tensor),
+            expected=f"{self.dtype}{shape}",
+            remedy="" if is_fitting else _RAGGED_REMEDY,
+            feature=self.key,
+            record=row,
+        )
+
+    def _located(self, function: Callable[[], _Result], row: int) -> _Result:
+        try:
+            return function()
+        except DataError as error:
+            error.problem = f"feature {self.key!r}: {error.problem}"
+            error.feature, error.record = self.key, row
+            raise
+
+
+def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | None]:
+    """Return shape and dtype: as declared, if the records have such tensors; or else theirs."""
+    key, shape, dtype, tensor = feature.key, feature.shape, feature.dtype, known.tensor
+    if tensor is None:
+        if known.content != "raw" or shape is None or dtype is None:
+            raise OptionError(
+                f"feature {key!r} has {known.content or known.kind} values, not only serialised "
+                "tensors",
+                option="features",
+                value=key,
+                expected="values of tf.io.serialize_tensor",
+                remedy=f"Pass {option('shape')} and {option('dtype')} if some are."
+                if known.content == "raw"
+                else "",
+            )
+        return shape, dtype
+    if dtype is None:
+        dtype = tensor.dtype
+    if dtype is None or tensor.dtype not in (None, dtype):
+        raise OptionError(
+            f"feature {key!r} has {tensor}",
+            option="dtype",
+            value=feature.dtype,
+            expected=tensor.dtype or "one dtype in all records",
+        )
+    if shape is None:
+        shape = tensor.shape
+    if shape == "ragged":
+        return shape, dtype
+    are_sides_known = shape is not None and None not in shape[1:]
+    if not are_sides_known or (tensor.shape is not None and not _fits(shape or (), tensor.shape)):
+        raise OptionError(
+            f"feature {key!r} has {tensor}{'' if are_sides_known else ', of several shapes'}",
+            option="shape",
+            value=feature.shape,
+            expected="that shape" if are_sides_known else "'ragged'",
+        )
+    return shape, dtype
+
+
+def _fits(shape: Sides, sides: Sides) -> bool:
+    """Whether tensors can have a shape; None for any side."""
+    return len(shape) == len(sides) and all(
+        side == stored or side is None or stored is None
+        for side, stored in zip(shape, sides, strict=True)
+    )
+
+
+def _lengths(lengths: Iterable[int]) -> Int64Array:
+    return np.fromiter(lengths, np.int64)
+
+
+def may_be_serialized(tensor: TensorSchema) -> bool:
+    """Whether `Serialized` reads such tensors without options."""
+    return tensor.dtype is not None and tensor.shape is not None and None not in tensor.shape[1:]

@@ -1,0 +1,190 @@
+"""Feature lists of SequenceExamples as columns: equal to TensorFlow's parsing."""
+
+from __future__ import annotations
+
+import random
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.format.example import ColumnDecoder, FeatureSpec, RaggedArray
+
+from ...reference import delimited
+from .test_columns import attempt, decode, encode_sequence_example, spans
+
+KINDS = {"bytes": b"", "float": 0.0, "int64": 0}
+KEYS = {"words": "bytes", "speed": "float", "ids": "int64"}
+
+
+def random_value(kind: str, dice: random.Random) -> Any:
+    if kind == "bytes":
+        return dice.randbytes(dice.choice((0, 1, 3, 200)))
+    if kind == "int64":
+        return dice.choice((0, 1, -1, 2**63 - 1, -(2**63), dice.getrandbits(40)))
+    return float(np.float32(dice.uniform(-9, 9)))
+
+
+def random_sequence(dice: random.Random, *, width: int | None = None) -> bytes:
+    """A SequenceExample with some of the keys as feature lists, in any order, some more than once.
+
+    width: how many values each step has; None for 0 to 3.
+    """
+    context = {"id": dice.getrandbits(20)} | ({"tags": [1] * dice.randrange(3)} if width else {})
+    parts = []
+    for _ in range(dice.choice((1, 1, 1, 2))):  # merged as protobuf merges messages
+        lists = {
+            key: [
+                [random_value(kind, dice) for _ in range(width or dice.randrange(4))]
+                for _ in range(dice.choice((0, 1, 2, 5, 30)))
+            ]
+            for key, kind in dice.sample(sorted(KEYS.items()), dice.randrange(4))
+        }
+        kinds: Any = KEYS if width is None else None
+        parts.append(encode_sequence_example(context, lists, kinds and {k: KEYS[k] for k in lists}))
+    unasked = delimited(2, delimited(1, delimited(1, b"unasked") + delimited(2, b"")))
+    return b"".join([*parts, unasked] if dice.random() < 0.2 else parts)
+
+
+def lists_of(payloads: list[bytes], key: str) -> list[list[list[Any]]]:
+    """The steps of each record, by the decoder of single records."""
+    examples = map(rs.decode_sequence_example, payloads)
+    return [
+        [
+            step.tolist() if isinstance(step, np.ndarray) else list(step)
+            for step in example.feature_lists.get(key, [])
+        ]
+        for example in examples
+    ]
+
+
+@pytest.mark.parametrize("width", [None, 1, 2])
+def test_columns_equal_single_records(width: int | None) -> None:
+    dice = random.Random(width)
+    for _ in range(150):
+        payloads = [random_sequence(dice, width=width) for _ in range(dice.randrange(1, 6))]
+        shape: Any = "ragged" if width is None else (width,)
+        specs: dict[str, FeatureSpec] = {
+            key: FeatureSpec(kind, shape, in_steps=True)  # type: ignore[arg-type]
+            for key, kind in KEYS.items()
+        }
+        borrowed = ["words"] if dice.random() < 0.5 else []
+        decoder = ColumnDecoder({**specs, "id": None}, borrowed=borrowed, presence_of=KEYS)
+        for group in [payloads] if borrowed else [payloads[:2], payloads[2:]]:
+            decoder.append(*spans(group))
+        columns, validity = decoder.finish_with_validity()
+        for key in KEYS:
+            column: Any = columns[key]
+            expected = lists_of(payloads, key)
+            assert isinstance(column, RaggedArray)
+            assert column.tolist() == expected
+            assert column.lengths.tolist() == [len(steps) for steps in expected]
+            inner = column.values
+            if width is None:
+                assert inner.lengths.tolist() == [len(step) for step in chain(*expected)]
+            else:
+                assert inner.shape == (sum(map(len, expected)), width)
+            examples = map(rs.decode_sequence_example, payloads)
+            are_present = [key in example.feature_lists for example in examples]
+            bits = np.unpackbits(validity.get(key, np.full(9, 255, np.uint8)), bitorder="little")
+            assert bits[: len(payloads)].astype(bool).tolist() == are_present
+            chosen = np.array(dice.choices(range(len(payloads)), k=4))
+            assert column[chosen].tolist() == [expected[row] for row in chosen]
+            assert (column == column[np.arange(len(payloads))]).all()
+
+
+def test_a_payload_that_is_cut_is_refused_or_read_as_a_single_record() -> None:
+    dice = random.Random(5)
+    specs = {key: FeatureSpec(kind, "ragged", in_steps=True) for key, kind in KEYS.items()}  # type: ignore[arg-type]
+    refused = 0
+    for _ in range(12):
+        payload = random_sequence(dice)
+        for size in range(min(len(payload), 400)):
+            cut = payload[:size]
+            columns, defect = attempt(lambda cut=cut: decode([cut], specs))
+            single, single_defect = attempt(lambda cut=cut: rs.decode_sequence_example(cut))
+            refused += defect is not None
+            if single is not None:
+                assert defect is None
+                for key in KEYS:
+                    assert columns[key].tolist() == lists_of([cut], key)
+            elif defect is None:  # what was not asked for is not parsed
+                assert single_defect is not None
+    assert refused > 200
+
+
+def test_columns_equal_tensorflow() -> None:
+    tf: Any = pytest.importorskip("tensorflow")
+    count = 10_000
+    dice = random.Random(count)
+    payloads = [random_sequence(dice) for _ in range(count)]
+    kinds = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
+    _, lists, lengths = tf.io.parse_sequence_example(
+        payloads,
+        context_features={"id": tf.io.FixedLenFeature([], tf.int64)},
+        sequence_features={key: tf.io.RaggedFeature(kinds[kind]) for key, kind in KEYS.items()},
+    )
+    del lengths
+    specs = {key: FeatureSpec(kind, "ragged", in_steps=True) for key, kind in KEYS.items()}  # type: ignore[arg-type]
+    columns: Any = decode(payloads, specs)
+    for key in KEYS:
+        ragged, column = lists[key], columns[key]
+        assert ragged.row_splits.numpy().tolist() == column.row_splits.tolist()
+        inner = ragged.values
+        assert inner.row_splits.numpy().tolist() == column.values.row_splits.tolist()
+        assert inner.flat_values.numpy().tolist() == column.values.values.tolist()
+    dense = [random_sequence(dice, width=2) for _ in range(count)]
+    _, lists, lengths = tf.io.parse_sequence_example(
+        dense,
+        sequence_features={
+            key: tf.io.FixedLenSequenceFeature([2], kinds[kind], allow_missing=True)
+            for key, kind in KEYS.items()
+        },
+    )
+    columns = decode(
+        dense,
+        {key: FeatureSpec(kind, (2,), in_steps=True) for key, kind in KEYS.items()},  # type: ignore[arg-type]
+    )
+    for key in KEYS:
+        padded, column = lists[key].numpy(), columns[key]
+        assert lengths[key].numpy().tolist() == column.lengths.tolist()
+        for row, steps in enumerate(column):
+            assert padded[row][: len(steps)].tolist() == steps.tolist()
+
+
+def test_a_dataset_of_sequences_is_read_as_columns(tmp_path: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for row in range(4):
+            lists = {"x": [[1.5, row]] * row, "words": [["a"] * step for step in range(row)]}
+            kinds = {"x": "float", "words": "bytes"}
+            writer.write(encode_sequence_example({"id": row}, lists, kinds))  # type: ignore[arg-type]
+    dataset = rs.open(path)
+    columns: Any = dataset.read_columns()
+    assert list(columns) == ["words", "x", "id"]
+    assert columns["id"].tolist() == [0, 1, 2, 3]
+    assert columns["x"].values.shape == (6, 2)
+    assert columns["words"][3].tolist() == [[], [b"a"], [b"a", b"a"]]
+    assert dataset.filter("id >= 2").read_columns(["x"])["x"].lengths.tolist() == [2, 3]
+    columns, validity = dataset.read_columns(["x"], with_validity=True)
+    assert validity["x"].all()
+
+
+def test_conditions_see_feature_lists(tmp_path: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for row in range(4):
+            writer.write(encode_sequence_example({"id": row}, {"x": [[row], [row + 10]] * row}))
+        writer.write(encode_sequence_example({"id": 4}, {}))
+    dataset = rs.open(path)
+    for where, ids in {
+        "x == 13": [3],
+        "x > 1 and id < 3": [1, 2],
+        "len(x) >= 4": [2, 3],
+        "not has(x)": [0, 4],
+    }.items():
+        assert dataset.filter(where).read_columns(["id"])["id"].tolist() == ids  # type: ignore[union-attr]
+    with pytest.raises(rs.OptionError, match="y"):
+        dataset.filter("y == 1")

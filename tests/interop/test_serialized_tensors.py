@@ -1,0 +1,114 @@
+"""Serialised tensors have the values that TensorFlow reads; what it refuses is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordsmith.format.example.serialized_tensor import TENSOR_DTYPES, describe_tensor, read_tensor
+from recordsmith.support.errors import CorruptDataError
+
+SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (0, 3), (2, 1, 2)]
+LISTS = {
+    "float32": "float_val", "float64": "double_val", "string": "string_val", "int64": "int64_val",
+    "bool": "bool_val", "uint32": "uint32_val", "uint64": "uint64_val", "float16": "half_val",
+    "bfloat16": "half_val", "complex64": "scomplex_val", "complex128": "dcomplex_val",
+}  # fmt: skip
+PARTS = {"float16": "uint16", "bfloat16": "uint16", "complex64": "float32", "complex128": "float64"}
+
+
+def values_of(tf: Any, dtype: str, shape: tuple[int, ...], generator: Any) -> Any:
+    """Random values; of numbers, any bits."""
+    size = int(np.prod(shape))
+    if dtype == "string":
+        values = np.empty(size, object)
+        values[:] = [generator.bytes(length) for length in generator.integers(0, 5, size)]
+        return values.reshape(shape)
+    if dtype == "bool":
+        return generator.integers(0, 2, shape).astype(bool)
+    kind = np.dtype(tf.as_dtype(dtype).as_numpy_dtype)
+    return np.frombuffer(generator.bytes(size * kind.itemsize), kind).reshape(shape)
+
+
+def listed(tf: Any, array: Any, dtype: str) -> bytes:
+    """A tensor whose values are not bytes, but a list, as `tf.make_tensor_proto` makes of some."""
+    proto = tf.make_tensor_proto(0.0)
+    proto.Clear()
+    proto.dtype = tf.as_dtype(dtype).as_datatype_enum
+    proto.tensor_shape.CopyFrom(tf.TensorShape(array.shape).as_proto())
+    values = array.reshape(-1).view(PARTS[dtype]) if dtype in PARTS else array.reshape(-1)
+    getattr(proto, LISTS.get(dtype, "int_val")).extend(values.tolist())
+    return proto.SerializeToString()  # type: ignore[no-any-return]
+
+
+def read(data: bytes) -> tuple[str, Any]:
+    tensor = read_tensor(data)
+    values: Any = tensor.values()
+    if tensor.dtype == "string":
+        strings = np.empty(len(values), object)
+        strings[:] = values
+        values = strings
+    return tensor.dtype, values.reshape(tensor.shape)
+
+
+def assert_as_tensorflow_reads(tf: Any, data: bytes, dtype: str, found: Any) -> None:
+    expected = np.asarray(tf.io.parse_tensor(data, dtype).numpy(), found.dtype)
+    assert found.shape == expected.shape
+    same = found.tolist() == expected.tolist() if dtype == "string" else (
+        found.tobytes() == expected.tobytes()
+    )  # fmt: skip
+    assert same, data.hex()
+
+
+@pytest.mark.parametrize("dtype", TENSOR_DTYPES)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_all_dtypes(tf: Any, dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    for shape in SHAPES:
+        array = values_of(tf, dtype, shape, generator)
+        for data in (tf.io.serialize_tensor(array).numpy(), listed(tf, array, dtype)):
+            assert describe_tensor(data) == f"serialised tensor {dtype} {list(shape)}"
+            found_dtype, found = read(data)
+            assert found_dtype == dtype
+            assert_as_tensorflow_reads(tf, data, dtype, found)
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_damaged_ones_are_read_as_tensorflow_does_or_refused(tf: Any, count: int) -> None:
+    generator = np.random.default_rng(count)
+    arrays = [
+        (dtype, values_of(tf, dtype, shape, generator))
+        for dtype in TENSOR_DTYPES
+        for shape in SHAPES
+    ]
+    seeds = [
+        data
+        for dtype, array in arrays
+        for data in (tf.io.serialize_tensor(array).numpy(), listed(tf, array, dtype))
+    ]
+    equal = 0
+    for _ in range(count):
+        data = bytearray(seeds[generator.integers(len(seeds))])
+        for _ in range(generator.integers(3)):
+            at = int(generator.integers(len(data) + 1))
+            stop = at + int(generator.integers(3))
+            data[at:stop] = generator.integers(0, 40, generator.integers(3), np.uint8).tobytes()
+        try:
+            dtype, found = read(bytes(data))
+        except CorruptDataError:
+            continue
+        equal += 1
+        assert_as_tensorflow_reads(tf, bytes(data), dtype, found)
+    assert count / 4 < equal < count * 0.9
+
+
+def test_a_cut_tensor_is_refused_by_both(tf: Any) -> None:
+    data = tf.io.serialize_tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).numpy()
+    for stop in range(len(data)):
+        with pytest.raises(CorruptDataError):
+            read(data[:stop])
+        if stop > 16:  # before, TensorFlow makes zeros of a missing value, or a scalar
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                tf.io.parse_tensor(data[:stop], tf.float32)
