@@ -101,7 +101,9 @@ class _Classes(ValueFeature):
         """Return the numbers of the classes of a column, int64, of its shape."""
         values = column.values if isinstance(column, RaggedArray) else column
         if isinstance(values, BytesArray):
-            known = self.names if default is None else {**self.names, _ABSENT: default}
+            known = self.names
+            if default is not None:
+                known = {b"": default, **known, _ABSENT: default}
             texts = values.reshape(-1).tolist()
             numbers = np.fromiter((known.get(text, _UNKNOWN) for text in texts), np.int64)
             numbers = numbers.reshape(values.shape)
@@ -148,7 +150,7 @@ class Label(_Classes):
         class_names: the names by number, None for a number without a name. Default: those of the
             dataset.
         default: the number for records without the feature, such as -1; also accepted where
-            records store it.
+            records store it, and for empty texts, with which `Episodes` pads.
         dtype: of the numbers, such as "int32".
 
     Example:
