@@ -31,6 +31,7 @@ Stored = Literal["numbers", "vector"]
 
 _ABSENT = b"\xff"  # the default of texts: it is not UTF-8
 _UNKNOWN = -(2**63)
+_MOST_CLASSES = 65_536  # of a row, unless declared: a file of class names may have a large number
 _KINDS: tuple[Kind, ...] = ("int64", "float", "bytes")
 
 
@@ -84,6 +85,12 @@ class _Classes(ValueFeature):
                 f"feature {self.key!r}: the dataset has no class names",
                 option="class_names",
                 remedy=f"Pass {option('class_names')}, a list of the names by number.",
+            )
+        if hasattr(self, "classes") and count is None and len(names or ()) > _MOST_CLASSES:
+            raise OptionError(
+                f"feature {self.key!r}: the dataset has {len(names or ()):,} classes",
+                option="classes",
+                remedy=f"Pass {option('classes')} if each row should be that long.",
             )
         numbers = [(name, number) for number, name in enumerate(names or ()) if name is not None]
         often = Counter(name for name, _ in numbers).most_common(1)

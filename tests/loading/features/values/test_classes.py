@@ -141,6 +141,9 @@ def test_what_the_datasets_show(tmp_path: Path) -> None:
     other_numbers = dataset_of(tmp_path / "on", WHICH, NAMES[::-1])
     unnamed = dataset_of(tmp_path / "un", TEXTS, None)
     twice = dataset_of(tmp_path / "tw", TEXTS, ["cat", "cat"])
+    dataset_of(tmp_path / "ma", TEXTS)
+    (tmp_path / "ma" / "labels.txt").write_text("0:cat\n1000000:dog\n")
+    many = rs.open(tmp_path / "ma")
     vectors = dataset_of(tmp_path / "ve", [*EYE])
     given = rs.Label("k", class_names=NAMES)
     both, other = rs.Mix([(texts, 1), (other_texts, 1)]), rs.Mix([(numbers, 1), (other_numbers, 1)])
@@ -150,6 +153,7 @@ def test_what_the_datasets_show(tmp_path: Path) -> None:
         (other, rs.Label("k"), "class_names"), (other, given, "class_names"),
         (other, rs.OneHot("k", 4), "class_names"), (rs.Mix([(texts, 1), (unnamed, 1)]),
                                                     rs.Label("k"), "class_names"),
+        (many, rs.OneHot("k"), "classes"), (many, rs.MultiHot("k"), "classes"),
         (vectors, rs.MultiHot("k", 4), "stored"),
         (vectors, rs.MultiHot("k", 5, stored="vector"), "classes"),
         (vectors, rs.OneHot("k", 5, stored="vector"), "features"),
