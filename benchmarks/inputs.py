@@ -113,6 +113,7 @@ class Inputs:
         self.random_count = 2_000 if quick else 20_000
         self.embedding_count = 4_000 if quick else 40_000
         self.row_count = 40_000 if quick else 400_000
+        self.video_count = 100 if quick else 1_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self.record_counts = {  # of a damaged file: before it was damaged
             "small.tfrecord": self.small_count,
@@ -145,6 +146,7 @@ class Inputs:
             "embeddings.parquet": self._make_embedding_table,
             "embeddings.raw": lambda path: self.embeddings().tofile(path),
             "masks.tfrecord": self._make_masks,
+            "videos.tfrecord": self._make_videos,
             "large-damaged.tfrecord": lambda path: self._damage(
                 "large.tfrecord", _LARGE_TIMES, path
             ),
@@ -338,6 +340,19 @@ class Inputs:
         lists = pa.FixedSizeListArray.from_arrays(self.embeddings().ravel(), EMBEDDING_SIZE)
         table = pa.table({"embedding": lists})
         pq.write_table(table, path, row_group_size=1024, compression="none", use_dictionary=False)
+
+    def _make_videos(self, path: Path) -> None:
+        """SequenceExamples as those of YouTube-8M: 1,024 bytes for each of 150 to 300 seconds."""
+        import numpy as np
+
+        from by_hand import sequence_example
+        from recordsmith import ShardWriter
+
+        rng = np.random.default_rng(0)
+        with ShardWriter(path) as writer:
+            for number, steps in enumerate(rng.integers(150, 301, self.video_count).tolist()):
+                context = {"labels": rng.integers(0, 3862, 3).tolist(), "id": b"%d" % number}
+                writer.write(sequence_example(context, {"rgb": [rng.bytes(1024)] * steps}))
 
     def _make_masks(self, path: Path) -> None:
         """Masks of a few polygons, as large as those of Pascal VOC."""

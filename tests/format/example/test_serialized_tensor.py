@@ -18,6 +18,7 @@ from recordsmith.format.example.serialized_tensor import (
     TensorSchema,
     describe_tensor,
     read_tensor,
+    schema_of_tensor,
 )
 from recordsmith.support.errors import CorruptDataError, Defect
 
@@ -76,7 +77,7 @@ def survey_of(*values: bytes) -> Schema:
 def test_tensors_are_recognised(data: bytes, expected: str) -> None:
     assert describe_tensor(data) == f"serialised tensor {expected}"
     if b"\x22" in data[:60]:
-        assert describe_tensor(data[:60], len(data)) == describe_tensor(data)
+        assert schema_of_tensor(data[:60], len(data)) == schema_of_tensor(data)
     known = schema_of(data)
     assert (known.content, known.content_text) == ("tensor", f"tensor {expected}")
     assert len(read_tensor(data).values()) == np.prod(read_tensor(data).shape)

@@ -101,7 +101,7 @@ class TensorSchema(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         shape = "" if self.shape is None else f" {shape_text(self.shape)}"
-        return f"{self.dtype or 'tensors'}{shape}"
+        return f"{self.dtype or 'of several dtypes'}{shape}"
 
 
 def merged_shape(
@@ -340,14 +340,21 @@ def _malformed(what: str) -> CorruptDataError:
     )
 
 
-def describe_tensor(begins: BytesLike, size: int | None = None) -> str | None:
-    """Return "serialised tensor float32 [3, 4]" if bytes are such a tensor; None otherwise.
+def schema_of_tensor(begins: BytesLike, size: int | None = None) -> TensorSchema | None:
+    """Return dtype and shape of a serialised tensor; None for other bytes.
 
     Args:
         begins: the bytes, or the first of them; of a list of values all are needed.
         size: how many bytes there are; None for the length of `begins`.
     """
     try:
-        return f"serialised tensor {read_tensor(begins, size)}"
+        tensor = read_tensor(begins, size)
     except CorruptDataError:
         return None
+    return TensorSchema(tensor.dtype, tensor.shape)
+
+
+def describe_tensor(value: BytesLike) -> str | None:
+    """Return "serialised tensor float32 [3, 4]" if bytes are such a tensor; None otherwise."""
+    known = schema_of_tensor(value)
+    return None if known is None else f"serialised tensor {known}"

@@ -274,7 +274,7 @@ class MultiHot(_Classes):
         return {self.key: ColumnRequest(kinds, "ragged")}
 
     def for_schema(self, schema: Schema) -> Self:
-        known = schema.features.get(self.key)
+        known = schema.columns.get(self.key)
         if known is not None and known.kind in NUMBERS and self.stored != "numbers":
             lengths = known.min_length, known.max_length
             if self.stored is None and lengths == (self.classes,) * 2:
