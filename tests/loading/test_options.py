@@ -129,6 +129,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.OneHot, KEY | {"classes": 3}, "default", [{"default": value} for value in (3, -2, 0.5)]),
     (rs.Label, KEY, "default", [{"default": value} for value in (2**31, "cat", True)]),
     (rs.Raw, RAW, "dtype", [{"dtype": dtype} for dtype in (*NOT_NUMBERS[:4], None)]),
+    (rs.Raw, RAW, "default", [{"default": default} for default in (256, 0.5, [1, 2])]),
     (rs.Raw, RAW, "shape", [{"shape": shape} for shape in (
         [2], 2, (-1,), ("a",), "ragged", (2.0,), None,
     )]),
