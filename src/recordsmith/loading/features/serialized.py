@@ -149,10 +149,10 @@ class Serialized(ValueFeature):
             return None
         with suppress(DataError):  # raised for its row, where tensors are read one by one
             first = self._read(column[0], 0)
-            if first.content is not None:
+            if first.has_content:
                 table = column.packed().buffer.reshape(len(column), -1)
-                if (table[:, : first.content] == table[0, : first.content]).all():
-                    values = np.ascontiguousarray(table[:, first.content :])
+                if (table[:, : first.start] == table[0, : first.start]).all():
+                    values = table[:, first.start :].copy()  # aligned
                     return numbers_of(values.reshape(-1), first.dtype), [first.shape] * len(column)
         return None
 
@@ -185,7 +185,7 @@ class Serialized(ValueFeature):
         raise CorruptDataError(
             Defect.FEATURE_SHAPE if is_fitting is False else Defect.FEATURE_VALUE,
             f"feature {self.key!r} has a tensor of another {'dtype' if is_fitting else 'shape'}",
-            found=str(tensor),
+            found=f"{tensor.dtype} {shape_text(tensor.shape)}",
             expected=f"{self.dtype}{shape}",
             remedy="" if is_fitting else _RAGGED_REMEDY,
             feature=self.key,

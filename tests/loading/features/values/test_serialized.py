@@ -84,6 +84,10 @@ def test_tensors(
         assert isinstance(batch["x"], rs.RaggedArray) == is_ragged
         assert_same(batch["x"], rows)
         at += 5
+    one = next(iter(rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=1)))["x"]
+    if isinstance(one, np.ndarray):  # bytes of values begin anywhere
+        assert one.flags.aligned
+        assert one.flags.writeable
     if not options:
         assert_same(next(iter(rs.Loader(dataset, [key], batch_size=5)))[key], expected[:5])
     spec = loader.spec()["x"]
