@@ -98,7 +98,7 @@ class Serialized(ValueFeature):
         return (name, f"{name}_shape") if self.shape == "ragged" else (name,)
 
     def for_schema(self, schema: Schema) -> Serialized:
-        known = schema.features.get(self.key)
+        known = schema.columns.get(self.key)
         feature = copy(self)
         if known is None or known.kind != "bytes" or not known.max_length:
             return self
