@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.serialized_tensors import serialized
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX
@@ -18,6 +19,7 @@ GOOD: dict[str, Any] = {
     "list": [1, 2],
     "text": "abc",
     "raw": bytes(8),
+    "tensor": serialized([1, 2], "int32"),
     **dict(zip(BOX, ([0.25], [0.25], [0.75], [1.0]), strict=True)),
     "classes": [1],
 }
@@ -48,6 +50,12 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
      r"'text' is not UTF-8.* found b'a\\xffb'"),
     (rs.Raw("raw", (2,), "float32"), {"raw": bytes(7)}, Defect.FEATURE_SHAPE,
      r"'raw' .* found 7 bytes, expected 8 bytes for shape \(2,\) of float32"),
+    (rs.Serialized("tensor"), {"tensor": serialized(np.zeros(3, "int32"))}, Defect.FEATURE_SHAPE,
+     r"'tensor' .* found int32 \[3\], expected int32 \[2\]"),
+    (rs.Serialized("tensor", "ragged"), {"tensor": serialized(np.zeros(2, "uint8"))},
+     Defect.FEATURE_VALUE, r"'tensor' .* found uint8 \[2\], expected int32"),
+    (rs.Serialized("tensor", (None,)), {"tensor": serialized([1, 2], "int32")[:-1]},
+     Defect.FEATURE_VALUE, "'tensor': .* past the end"),
     (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
      "'classes' 2, expected one for each box"),
     (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,

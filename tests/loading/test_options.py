@@ -100,6 +100,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Stack, STACK, "default", [{"dtype": "uint8", "default": -1}]),
     (rs.Padded, KEY, "length", [{"length": length} for length in (-1, 2.5, "3", True)]),
     (rs.Padded, KEY, "length", [{"too_long": "cut"}]),
+    (rs.Padded, KEY, "default", [{"length": 1, "default": [1, 2]}]),
     (rs.Padded, KEY, "too_long", [{"length": 3, "too_long": "drop"}]),
     (rs.Padded, KEY, "fill", [{"fill": fill, "dtype": dtype} for fill, dtype in (
         (0.5, "int64"), (300, "uint8"), (-1, "uint16"), ("0", None), (1e6, "float16"),
@@ -113,7 +114,6 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Steps, STEPS, "length", [{"length": length} for length in (-1, 2.5, "longest", True)]),
     (rs.Steps, STEPS, "length", [{"too_long": "cut"}, {"length": "ragged", "too_long": "cut"}]),
     (rs.Steps, STEPS, "length", [{"feature": rs.Ragged("k"), "length": 2}]),
-    (rs.Steps, STEPS, "length", [{"feature": rs.Image("k", 8), "length": "ragged"}]),
     (rs.Steps, STEPS, "too_long", [{"length": 3, "too_long": "drop"}]),
     (rs.Steps, STEPS, "frames", [{"frames": frames} for frames in (0, 1.5, True, 1 << 17)]),
     (rs.Steps, STEPS, "frames", [{"frames": 2, "length": 3}, {"choose": "random"}]),
@@ -129,6 +129,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.OneHot, KEY | {"classes": 3}, "default", [{"default": value} for value in (3, -2, 0.5)]),
     (rs.Label, KEY, "default", [{"default": value} for value in (2**31, "cat", True)]),
     (rs.Raw, RAW, "dtype", [{"dtype": dtype} for dtype in (*NOT_NUMBERS[:4], None)]),
+    (rs.Raw, RAW, "default", [{"default": default} for default in (256, 0.5, [1, 2])]),
     (rs.Raw, RAW, "shape", [{"shape": shape} for shape in (
         [2], 2, (-1,), ("a",), "ragged", (2.0,), None,
     )]),

@@ -219,6 +219,9 @@ def test_images_of_steps(videos: rs.Dataset, tmp_path: Path) -> None:
     for row, count in enumerate(counts):
         np.testing.assert_array_equal(batch["x"][row, :count], expected[:count])
         assert not batch["x"][row, count:].any()
+    ragged = loaded({"length": "ragged"})["x"]
+    assert ragged.lengths.tolist() == counts
+    np.testing.assert_array_equal(ragged[5], expected)
     three = loaded({"frames": 3})["x"]
     np.testing.assert_array_equal(three[5], expected[[0, 2, 4]])
     np.testing.assert_array_equal(three[2, :2], expected[:2])
@@ -297,7 +300,7 @@ BAD: list[tuple[rs.Feature | Any, dict[str, Any], Defect, str]] = [
     (rs.Scalar("number"), {"number": [0.5]}, Defect.FEATURE_KIND, "step 0"),
     (rs.Raw("rgb", (4,), "uint8"), {"rgb": [bytes(4), b"a"]}, Defect.FEATURE_SHAPE, "step 1"),
     (rs.Text("word"), {"word": [b"a", b"\xff"]}, Defect.FEATURE_VALUE, "step 1"),
-    (rs.Image("frames", 8), {"frames": [b"", b"?"]}, Defect.UNREADABLE_IMAGE, "step 1"),
+    (rs.Image("frames", 8), {"frames": [b"", b"?"]}, Defect.UNREADABLE_IMAGE, "image 1 of 2"),
     (Both(), {"other": [1]}, Defect.FEATURE_SHAPE, "'number' 2, 'other' 1"),
     (rs.Steps(rs.Scalar("number"), 3), {"number": [1] * 4}, Defect.FEATURE_SHAPE, "4 steps"),
     (rs.Steps(rs.Image("frames", 8), 2), {"frames": [b""] * 3}, Defect.FEATURE_SHAPE, "3 steps"),
@@ -414,3 +417,14 @@ def test_frameworks(dataset: rs.Dataset) -> None:
     flat = rs.Loader(dataset, {"flat": features["flat"]}, batch_size=5)
     first = next(iter(batches(flat)))
     assert tf.reduce_all(first["flat"].values == tensors["flat"].values)
+
+
+def test_orders_by_features_of_the_context(videos: rs.Dataset) -> None:
+    for source in (
+        rs.Weighted(videos, by="id"),
+        rs.ByClass(videos, by="id", classes=12, examples=1),
+    ):
+        loader = rs.Loader(source, {"id": "id"}, batch_size=12, shuffle=True)
+        assert sorted(next(iter(loader))["id"].tolist()) == list(range(12))
+    with raises(rs.OptionError, option="key", value="frames", match="feature list"):
+        rs.Weighted(videos, by="frames")

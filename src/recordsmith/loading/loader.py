@@ -158,34 +158,21 @@ class Loader:
             source, features, seed=seed, functions=functions, may_skip=skip_errors > 0
         )
         has_batches = source.batch_size is not None
-        if has_batches and count_number("batch_size", batch_size) != source.batch_size:
-            raise OptionError(
-                option="batch_size",
-                value=batch_size,
-                expected=f"{source.batch_size}, as a {type(source).__name__} has in each batch",
-            )
+        for name, value, own in (
+            ("batch_size", count_number("batch_size", batch_size), source.batch_size),
+            ("buckets", buckets, None),
+        ):
+            if has_batches and value != own:
+                expected = f"{own}, as a {type(source).__name__} has batches of its own"
+                raise OptionError(option=name, value=value, expected=expected)
         share = RankShare(
-            len(source),
-            batch_size,
-            rank,
-            world_size,
-            last_batch,
-            worker,
-            worker_count,
-            has_whole_batches=has_batches,
+            len(source), batch_size, rank, world_size, last_batch, worker, worker_count, has_batches
         )
         order = source.order(shuffle=shuffle, seed=seed)
         if buckets is not None:
             from recordsmith.loading.order.buckets import BucketOrder, check_buckets
 
             check_buckets(buckets, source.record_count)
-            if has_batches:
-                raise OptionError(
-                    f"a {type(source).__name__} has batches of its own",
-                    option="buckets",
-                    value=buckets,
-                    expected="None",
-                )
             order = BucketOrder(
                 order,
                 buckets,

@@ -66,9 +66,7 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
             remedy=f"Convert it in {option('map_batches')}.",
         ) from None
     if entry.is_ragged:
-        axes = entry.shape[1:]  # the ragged ones come first
-        ragged_rank = next((rank for rank, size in enumerate(axes) if size), len(axes))
-        return tf.RaggedTensorSpec(entry.shape, dtype, ragged_rank, row_splits_dtype=tf.int64)
+        return tf.RaggedTensorSpec(entry.shape, dtype, entry.ragged_rank, row_splits_dtype=tf.int64)
     return tf.TensorSpec(entry.shape, dtype)
 
 
@@ -136,19 +134,17 @@ class EntryParts:
         if not self._is_ragged:
             self.specs = [tf.TensorSpec(spec.shape, spec.dtype)]
             return
-        if spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
+        if len(self._shape) < 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
             raise OptionError(
                 f"{option('element_spec')} has {spec} for {name!r}",
                 option="element_spec",
                 value=spec,
-                expected="a tf.RaggedTensorSpec with one ragged axis and int64 row splits",
+                expected="a tf.RaggedTensorSpec of shape (batch, None, ...) with int64 row splits",
             )
         count = self._shape[0]
         splits_shape = (None if count is None else count + 1,)
-        values_shape = (None, *self._shape[2:])
-        self.specs = [
-            tf.TensorSpec(values_shape, spec.dtype), tf.TensorSpec(splits_shape, tf.int64)
-        ]  # fmt: skip
+        values = tf.TensorSpec((None, *self._shape[2:]), spec.dtype)
+        self.specs = [values, tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
         parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]

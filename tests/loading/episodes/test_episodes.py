@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from tests.raising import raises
 from tests.reading import written
+from tests.serialized_tensors import serialized
 from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
@@ -514,6 +515,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
                 "steps/raw": [np.full((2, 2), 1000 * value, "<u2").tobytes() for value in values],
                 "steps/pixels": [np.full((4, 4, 3), value, "u1").tobytes() for value in values],
                 "steps/number": [float(value) for value in values],
+                "steps/serialized": [serialized(np.full((2, 3), value, "i4")) for value in values],
                 "steps/text": [str(value) for value in values],
             }
         )
@@ -529,7 +531,7 @@ def test_each_kind_of_feature_has_an_axis_of_steps(
     kinds: rs.Dataset, pad: Any, window: int, steps: range | None
 ) -> None:
     """Also of one step, and where all steps of a window are padding."""
-    keys = ("image", "depth", "raw", "pixels", "number", "text")
+    keys = ("image", "depth", "raw", "pixels", "number", "serialized", "text")
     ranges = None if steps is None else {f"steps/{key}": steps for key in keys}
     windows = rs.Episodes(kinds, window=window, pad=pad, ranges=ranges)
     steps = range(window) if steps is None else steps
@@ -544,6 +546,7 @@ def test_each_kind_of_feature_has_an_axis_of_steps(
         "raw": rs.Raw("steps/raw", (count, 2, 2), "uint16"),
         "pixels": rs.Image("steps/pixels", raw_shape=(4, 4, 3)),
         "number": "steps/number",
+        "serialized": rs.Serialized("steps/serialized", (2, 3), "int32"),
         "tensor": rs.Tensor("steps/number", (count,)),
         "text": rs.Text("steps/text", (count,)),
         "bytes": "steps/text",
@@ -568,7 +571,7 @@ def test_each_kind_of_feature_has_an_axis_of_steps(
             "image": values, "planes": (values / 255).astype("float32"),
             "mask": np.where(values, values, 9), "own": np.where(values, values, -1),
             "depth": 1000 * values, "depths": 1000 * values, "raw": 1000 * values,
-            "pixels": values, "number": values, "tensor": values,
+            "pixels": values, "number": values, "tensor": values, "serialized": values,
         }  # fmt: skip
         for name, own in expected.items():
             found = batch[name][row].reshape(count, -1)

@@ -5,12 +5,14 @@ OpenCV writes directly into the frame and releases the interpreter lock.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.geometry.fit import Placement
+from recordsmith.support.buffers import Int64Array
 
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
@@ -90,7 +92,7 @@ def place_mask(
     """
     rows = placement.top - top + nearest(placement.height, placement.to_height)
     columns = placement.left - left + nearest(placement.width, placement.to_width)
-    part = numbers.take(rows, axis=0).take(columns, axis=1)
+    part = _take(_take(numbers, rows, 0), columns, 1)
     if part.shape != frame.shape:
         frame.fill(fill)
     at_top, at_left = placement.at_top, placement.at_left
@@ -172,6 +174,17 @@ def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
         whole[...] = written
 
 
+def _take(numbers: npt.NDArray[Number], places: Int64Array, axis: int) -> npt.NDArray[Number]:
+    """Return some rows or columns, without a copy if they follow each other."""
+    first, count = int(places[0]), len(places)
+    if int(places[-1]) - first != count - 1:  # they ascend, so others are scaled
+        return numbers.take(places, axis=axis)
+    return numbers[first : first + count] if axis == 0 else numbers[:, first : first + count]
+
+
+@lru_cache(maxsize=64)  # masks of the objects of one image
 def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
     """For each of `to_length` pixels, the index of the source pixel that contains its centre."""
-    return (2 * np.arange(to_length) + 1) * length // (2 * to_length)
+    places: npt.NDArray[np.int64] = (2 * np.arange(to_length) + 1) * length // (2 * to_length)
+    places.flags.writeable = False
+    return places

@@ -7,6 +7,7 @@ interpreted.
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.image.decoding.memory import image_to_array, reserve_for_decoding
 from recordsmith.image.decoding.probe import probe_image
-from recordsmith.image.formats.header import unreadable
+from recordsmith.image.formats.header import ImageHeader, unreadable
 from recordsmith.image.formats.pillow import pillow_format, pillow_header, read_by_pillow
 from recordsmith.image.formats.png import (
     GREY,
@@ -22,6 +23,7 @@ from recordsmith.image.formats.png import (
     PALETTE,
     RGB,
     RGBA,
+    SIGNATURE,
     Chunk,
     chunks_before_pixels,
     encode_png_values,
@@ -47,6 +49,10 @@ _PILLOW_KINDS: dict[str, MaskKind] = {
     **dict.fromkeys(("P", "PA"), "palette"),
     "F": "float",
 }
+
+
+_PLAIN = bytes((8, GREY, 0, 0, 0))  # the header of a PNG after its size: not interlaced
+_SUB, _UP = 1, 2  # filters: the difference to the pixel before, and to that above
 
 
 class MaskInfo(NamedTuple):
@@ -119,6 +125,9 @@ def decode_mask(
         1-bit masks, otherwise unscaled grey levels.
     """
     encoded = bytes(data)
+    plain = _decode_plain(encoded, row_count, max_pixels)
+    if plain is not None:
+        return plain
     if row_count is not None:
         encoded = with_height(encoded, row_count)
     with read_by_pillow(encoded, "mask") as image:
@@ -133,6 +142,39 @@ def decode_mask(
         with reserve_for_decoding(encoded, pillow_header(image), max_pixels=max_pixels, channels=1):
             scale = _grey_scale(encoded)
             return image_to_array(image, lambda part: _as_numbers(np.array(part), mode, scale))
+
+
+def _decode_plain(data: bytes, row_count: int | None, max_pixels: int | None) -> MaskValues | None:
+    """Decode a PNG of grey levels of 8 bits in half the time of Pillow; None for most others.
+
+    Its pixels are in one chunk after the header, and the filters of its rows are the simple ones
+    that masks have, as `encode_mask`, Pillow and OpenCV write them. Pillow reports damage.
+    """
+    if data[24:29] != _PLAIN or data[:8] != SIGNATURE or data[37:41] != b"IDAT":
+        return None
+    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+    rows = height if row_count is None else min(row_count, height)
+    stop = 41 + int.from_bytes(data[33:37], "big")
+    if stop > len(data) or not rows or not width:
+        return None
+    header = ImageHeader("png", rows, width, 1)
+    with reserve_for_decoding(data, header, max_pixels=max_pixels, channels=1):
+        try:
+            unpacked = zlib.decompressobj().decompress(data[41:stop], rows * (width + 1))
+        except zlib.error:
+            return None
+        if len(unpacked) != rows * (width + 1):
+            return None
+        lines = np.frombuffer(unpacked, np.uint8).reshape(rows, width + 1)
+        filters, values = lines[:, 0], lines[:, 1:].copy()
+        if filters.max() > _UP:
+            return None
+        is_sub = filters == _SUB
+        if is_sub.any():
+            values[is_sub] = np.add.accumulate(values[is_sub], axis=1, dtype=np.uint8)
+        for row in np.flatnonzero(filters[1:] == _UP) + 1:
+            values[row] += values[row - 1]
+    return values
 
 
 def encode_mask(values: MaskValues) -> bytes:

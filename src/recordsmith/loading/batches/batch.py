@@ -393,12 +393,15 @@ def _example(entries: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 
 def _images_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
-    """Return the row features; masks and boxes come after the images that they may follow."""
+    """Return the row features; boxes come after the images that they may follow, then masks."""
     row_features = {
         name: feature for name, feature in features.items() if isinstance(feature, RowFeature)
     }
     return dict(
-        sorted(row_features.items(), key=lambda item: not isinstance(item[1], ImageFeature))
+        sorted(
+            row_features.items(),
+            key=lambda item: (not isinstance(item[1], ImageFeature), item[1].has_pixels),
+        )
     )
 
 

@@ -96,4 +96,6 @@ def _first_sizes(
     for number, position, payload in source.first_payloads():
         with suppress(DataError):
             columns = decode_columns(payload, start, start + len(payload), wanted)
-            yield number, position, image.size_of(columns)
+            size = image.size_of(columns)
+            if size is not None:
+                yield number, position, size

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from recordsmith.format.example import FeatureSchema
-from recordsmith.format.example.keys import is_mask_key
+from recordsmith.format.example.keys import OBJECT_MASK, is_mask_key
 from recordsmith.loading.features.bytes import Bytes
 from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeature, images_in
 from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
@@ -57,7 +57,7 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
                 declared[name] = Steps(Bytes(key))
         elif isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else Bytes(key, known_features[key].shape or ())
+            declared[name] = feature if is_usable else _bytes(key, known_features[key].shape)
     declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
@@ -137,7 +137,10 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         raise mixed_kinds(name, key, preview, remedy)
     in_steps = known.min_steps is not None
     shape = known.shape_if_present if in_steps else known.shape
-    if known.content == "image" and shape is not None and not (in_steps and is_mask_key(key)):
+    is_list_of_masks = key == OBJECT_MASK and not in_steps
+    if known.content == "image" and (
+        is_list_of_masks or (shape is not None and not (in_steps and is_mask_key(key)))
+    ):
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask
 
@@ -148,9 +151,13 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
     elif known.tensor is not None and shape is not None and may_be_serialized(known.tensor):
         feature = Serialized(key)
     elif known.kind == "bytes":
-        feature = Bytes(key, "ragged" if shape is None else shape)
+        feature = _bytes(key, shape)
     elif shape is None:
         feature = Ragged(key)
     else:
         feature = Tensor(key, shape) if shape else Scalar(key)
     return Steps(feature) if in_steps else feature
+
+
+def _bytes(key: str, shape: tuple[int, ...] | None) -> Bytes:
+    return Bytes(key, "ragged" if shape is None else shape)

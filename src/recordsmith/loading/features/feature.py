@@ -11,25 +11,24 @@ Features are immutable and independent of datasets, order and threads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import Column, FeatureSpec, Kind, Schema
+from recordsmith.format.example import Column, FeatureSpec, Kind, RaggedArray, Schema
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import DataError
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.permutation import mix_bits
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
     from recordsmith.image import Placement
 
-Result = TypeVar("Result")
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
+ImageCount: TypeAlias = int | Literal["ragged", "padded"] | None
 
 
 class ColumnRequest(msgspec.Struct, frozen=True):
@@ -113,8 +112,8 @@ class ImageFeature(RowFeature):
         """Whether images are cropped or flipped at random."""
 
     @property
-    def image_count(self) -> int | None:
-        """How many images each row has; None if rows are images."""
+    def image_count(self) -> ImageCount:
+        """How many images each row has, or ragged or padded; None if rows are images."""
         return None
 
     @abstractmethod
@@ -146,34 +145,9 @@ class BatchRows(msgspec.Struct):
     def count(self) -> int:
         return len(self.positions)
 
-    def each(
-        self, function: Callable[[int], Result | None], image_count: int | None = None
-    ) -> list[Result | None]:
-        """Call a function for each row, or for the number of each image of all rows.
-
-        None where it raises DataError, or the row has failed.
-        """
-        per_row = image_count or 1
-        results: list[Result | None] = [None] * (self.count * per_row)
-        for number in range(len(results)):
-            row = number // per_row
-            if row not in self.failures:
-                try:
-                    results[number] = function(number)
-                except DataError as error:
-                    add_image_number(error, number, image_count)
-                    self.fail(row, error)
-        return results
-
     def fail(self, row: int, error: Exception) -> None:
         """Record the error of a row; the first one counts."""
         self.failures.setdefault(row, error)
-
-
-def add_image_number(error: DataError, number: int, image_count: int | None) -> None:
-    """Add to an error which of the images of its row it is about, if there are several."""
-    if image_count is not None:
-        error.problem = f"image {number % image_count} of {image_count}: {error.problem}"
 
 
 class BatchBuffer:
@@ -187,6 +161,41 @@ class BatchBuffer:
         """Fill one row. Threads call it for different rows at the same time."""
 
 
+class Kept(NamedTuple):
+    """Which images or objects of its record each row of a batch has, or each patch of a row.
+
+    numbers: a row for each row of the batch, or for each patch, row by row: numbers in the record.
+    counts: int64, (rows,): how many the record has.
+    length: the number that rows are padded to; None for that of the longest.
+    """
+
+    numbers: RaggedArray
+    counts: Int64Array
+    length: int | None
+
+    @classmethod
+    def first(cls, counts: Int64Array, length: int | None) -> Kept:
+        """Keep all images of rows, or the first `length`."""
+        starts = offsets_from_lengths(counts)
+        numbers = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+        return cls.cut(numbers, counts, counts, length)
+
+    @classmethod
+    def cut(
+        cls, numbers: Int64Array, lengths: Int64Array, counts: Int64Array, length: int | None
+    ) -> Kept:
+        """Keep the first `length` numbers of rows that have `lengths` of them, end to end."""
+        if length is not None:
+            places = np.arange(len(numbers)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            numbers, lengths = numbers[places < length], np.minimum(lengths, length)
+        return cls(RaggedArray(numbers, offsets_from_lengths(lengths)), counts, length)
+
+    @property
+    def width(self) -> int:
+        longest = int(self.numbers.lengths.max(initial=0))
+        return longest if self.length is None else self.length
+
+
 class ImageBuffer(BatchBuffer):
     """The images of a batch in the making.
 
@@ -195,7 +204,8 @@ class ImageBuffer(BatchBuffer):
     placements: the placement of each image in its frame, or of each patch of all images, row by
         row; None as in `sizes`.
     frame: height and width of the frame.
-    image_count: how many images each row has; None if rows are images, without an axis of images.
+    count: how many images each row has, as the feature declares it.
+    kept: which images these are.
     patch_count: how many patches each image has; None if rows are images, without an axis of
         patches.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
@@ -205,7 +215,8 @@ class ImageBuffer(BatchBuffer):
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
-    image_count: int | None = None
+    count: ImageCount = None
+    kept: Kept
     patch_count: int | None = None
     decoded_counts: Sequence[int] = ()
 
@@ -219,7 +230,7 @@ class ImageBuffer(BatchBuffer):
         return image_pixels, sum(self.decoded_counts)
 
 
-def number_of_images(count: int | None, key: str, schema: Schema) -> int | None:
+def number_of_images(count: ImageCount, key: str, schema: Schema) -> ImageCount:
     """Return the declared number of images of a row; by default, that of all records if not 1."""
     known = schema.columns.get(key)
     shape = None if known is None else known.shape or known.shape_if_present

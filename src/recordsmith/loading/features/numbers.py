@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from recordsmith.loading.features.normalising import NormaliseLike, Scaling
 
 
+_STAND_IN = 2**63 - 3
+"""The default of a column of integers whose default is a float: no float type holds it."""
+
+
 @dataclass(frozen=True)
 class _Numbers(ValueFeature):
     """The same number of values from each record."""
@@ -51,14 +55,7 @@ class _Numbers(ValueFeature):
                 expected="a float type such as 'float32'",
                 remedy=f"Leave {option('dtype')} out.",
             )
-        if self.dtype is not None and self.default is not None:
-            is_number = np.asarray(self.default).dtype.kind in "biuf"  # others are rejected later
-            if is_number and not can_hold(number_type(self.dtype), self.default):
-                raise OptionError(
-                    option="default",
-                    value=self.default,
-                    expected=f"a number that {self.dtype} can hold",
-                )
+        check_default(self.default, self.dtype)
 
     def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Self:
         """Return this feature with the statistics to normalise it with."""
@@ -76,8 +73,28 @@ class _Numbers(ValueFeature):
         """Return a hash of the statistics; None without them."""
         return None if self.scaling is None else self.scaling.digest()
 
+    def _request(self, shape: tuple[int, ...]) -> ColumnRequest:
+        default = self.default
+        if self._is_fraction:
+            stand_in = np.full(np.shape(default), _STAND_IN).tolist()
+            default = {"float": default, "int64": stand_in}
+        return ColumnRequest(NUMBERS, shape, default)
+
+    @property
+    def _is_fraction(self) -> bool:
+        """Whether the default is a float, which `dtype` can hold, but a column of integers not."""
+        if self.default is None or self.dtype is None or self.normalise is not None:
+            return False
+        return np.asarray(self.default).dtype.kind == "f"
+
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column: Any = rows.columns[self.key]
+        if self._is_fraction and column.dtype == np.int64:
+            is_absent = column == _STAND_IN
+            numbers = as_dtype(self.key, np.where(is_absent, 0, column), self.dtype)
+            default = np.resize(np.asarray(self.default, numbers.dtype), column.shape[1:])
+            np.copyto(numbers, default, where=is_absent)
+            return (numbers,)
         if self.scaling is not None:
             has_axis = len(self.scaling.low) > 1
             column = self.scaling.apply(column if has_axis else column[..., np.newaxis])
@@ -95,7 +112,8 @@ class Tensor(_Numbers):
         dtype: of the batch, such as "float16" or "int32". Default: as stored. A number that the
             dtype cannot hold is an error, but floats may lose precision in a narrower float type,
             such as "float16" or "bfloat16" (which needs the package ml_dtypes).
-        default: the value for records without the feature.
+        default: the value for records without the feature, also a float such as NaN for integers
+            that a float `dtype` converts.
         normalise: by the statistics of `normalisation`, to float32: `q99` maps the 1st and 99th
             percentile of each dimension to -1 and 1 and clips, `mean` subtracts the mean and
             divides by the deviation; or a `Normalise`. The last axis are the dimensions.
@@ -107,7 +125,7 @@ class Tensor(_Numbers):
     shape: tuple[int, ...]
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(NUMBERS, self.shape, self.default)}
+        return {self.key: self._request(self.shape)}
 
 
 @dataclass(frozen=True)
@@ -120,7 +138,7 @@ class Scalar(_Numbers):
     """
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(NUMBERS, (), self.default)}
+        return {self.key: self._request(())}
 
 
 def number_type(dtype: Any) -> np.dtype[Any]:
@@ -142,6 +160,17 @@ def check_dtype(dtype: object) -> None:
     """Raise OptionError unless it is None or names a numeric dtype."""
     if dtype is not None:
         number_type(dtype)
+
+
+def check_default(default: Any, dtype: str | None) -> None:
+    """Raise OptionError unless `dtype` can hold a default, or one of them is None."""
+    if dtype is None or default is None:
+        return
+    is_number = np.asarray(default).dtype.kind in "biuf"  # others are rejected later
+    if is_number and not can_hold(number_type(dtype), default):
+        raise OptionError(
+            option="default", value=default, expected=f"a number that {dtype} can hold"
+        )
 
 
 @overload
@@ -246,7 +275,7 @@ class Padded(ValueFeature):
     """Any number of values from each record, padded: int64 or float32, (batch, length).
 
     Adds `<name>_lengths`, int64, (batch,): the number of values of each record, 0 for records
-    without the feature.
+    without the feature unless it has a default.
 
     Attributes:
         key: the key of the feature in the records.
@@ -254,6 +283,7 @@ class Padded(ValueFeature):
         fill: the padding.
         dtype: as in `Tensor`.
         too_long: for a row longer than `length`: an `error`, or `cut` the rest.
+        default: the values for records without the feature, such as [0].
 
     Example:
         features = {"tags": rs.Padded("tags", length=8, fill=-1, too_long="cut")}
@@ -265,10 +295,17 @@ class Padded(ValueFeature):
     fill: float = 0
     dtype: str | None = None
     too_long: TooLong = "error"
+    default: Any = None
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        check_default(self.default, self.dtype)
         check_room(self.length, self.too_long)
+        default_length = 0 if self.default is None else np.size(self.default)
+        if self.length is not None and self.too_long == "error" and default_length > self.length:
+            raise OptionError(
+                option="default", value=self.default, expected=f"at most {self.length} values"
+            )
         if not _stored_kinds(self.dtype, self.fill):
             raise OptionError(
                 option="fill",
@@ -277,7 +314,8 @@ class Padded(ValueFeature):
             )
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(_stored_kinds(self.dtype, self.fill), "ragged")}
+        kinds = _stored_kinds(self.dtype, self.fill)
+        return {self.key: ColumnRequest(kinds, "ragged", self.default)}
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return name, f"{name}_lengths"
@@ -355,11 +393,12 @@ def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataEr
 class Ragged(ValueFeature):
     """Any number of values from each record: a RaggedArray of int64 or float32.
 
-    A record without the feature has an empty row.
+    A record without the feature has an empty row, or the default.
 
     Attributes:
         key: the key of the feature in the records.
         dtype: as in `Tensor`.
+        default: the values for records without the feature, such as [0].
 
     Example:
         features = {"scores": rs.Ragged("scores", dtype="float32")}
@@ -368,12 +407,14 @@ class Ragged(ValueFeature):
     key: str
     _: KW_ONLY
     dtype: str | None = None
+    default: Any = None
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        check_default(self.default, self.dtype)
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(NUMBERS, "ragged")}
+        return {self.key: ColumnRequest(NUMBERS, "ragged", self.default)}
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         return (as_dtype(self.key, rows.columns[self.key], self.dtype),)

@@ -360,6 +360,10 @@ def _check(
             option="shape",
             value=request.shape,
             expected=f"{counted(length, 'value')} for shape {request.shape}",
+            remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} if it is an "
+            "Image or a Mask."
+            if known.content == "image"
+            else "",
         )
     has_fallback = request.default is not None or request.in_steps
     if known.present < schema.record_count and not has_fallback and not may_skip:
@@ -435,6 +439,8 @@ def _kind(request: ColumnRequest, known: FeatureSchema | None) -> Kind:
 
 
 def _is_float(default: Any) -> bool:
+    if isinstance(default, Mapping):
+        default = default["float"]
     return default is not None and np.asarray(default).dtype.kind == "f"
 
 

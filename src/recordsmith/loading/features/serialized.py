@@ -119,19 +119,26 @@ class Serialized(ValueFeature):
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column = rows.columns[self.key]
         assert isinstance(column, BytesArray)
+        if rows.count and (self.shape is None or self.dtype is None):
+            raise OptionError(
+                f"feature {self.key!r} needs {option('shape')} and {option('dtype')}, as the first "
+                "records do not have it",
+                option="dtype",
+                value=self.dtype,
+            )
         column = column.reshape(-1)
         there = np.ones(len(column), np.bool_) if self.count is None else column.lengths > 0
         values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column, there)
-        shape = () if self.shape is None else self.shape  # unknown only without records
-        lengths = _lengths(math.prod(sides) for sides in shapes)
+        shape = () if self.shape is None else self.shape
         if shape == "ragged":
-            sides = _lengths(side for sides in shapes for side in sides)
-            ranks = offsets_from_lengths(_lengths(map(len, shapes)))
-            return RaggedArray(values, offsets_from_lengths(lengths)), RaggedArray(sides, ranks)
+            sides = RaggedArray(
+                np.array(list(chain.from_iterable(shapes)), np.int64), _splits(map(len, shapes))
+            )
+            return RaggedArray(values, _splits(map(math.prod, shapes))), sides
         if None in shape:
-            lengths = _lengths(sides[0] for sides in shapes)
-            numbers = values.reshape(int(lengths.sum()), *shape[1:])  # type: ignore[arg-type]
-            return (RaggedArray(numbers, offsets_from_lengths(lengths)),)
+            splits = _splits(sides[0] for sides in shapes)
+            numbers = values.reshape(int(splits[-1]), *shape[1:])  # type: ignore[arg-type]
+            return (RaggedArray(numbers, splits),)
         counts = (rows.count,) if self.count is None else (rows.count, self.count)
         return (values.reshape(*counts, *shape),)  # type: ignore[arg-type]
 
@@ -142,15 +149,16 @@ class Serialized(ValueFeature):
             return None
         with suppress(DataError):  # raised for its row, where tensors are read one by one
             first = self._read(column[0], 0)
-            if first.content is not None:
+            if first.has_content:
                 table = column.packed().buffer.reshape(len(column), -1)
-                if (table[:, : first.content] == table[0, : first.content]).all():
-                    values = np.ascontiguousarray(table[:, first.content :])
+                if (table[:, : first.start] == table[0, : first.start]).all():
+                    values = table[:, first.start :].copy()  # aligned
                     return numbers_of(values.reshape(-1), first.dtype), [first.shape] * len(column)
         return None
 
     def _tensors(self, column: BytesArray, there: npt.NDArray[np.bool_]) -> _Tensors:
         """Return all values, end to end, read one by one; zeros where there are no bytes."""
+        is_text, dtype = self.dtype == "string", self.dtype or "float32"
         parts: list[Any] = []
         shapes: list[tuple[int, ...]] = []
         for number, data in enumerate(column.views()):
@@ -162,11 +170,10 @@ class Serialized(ValueFeature):
             else:
                 assert isinstance(self.shape, tuple)
                 size = math.prod(side or 0 for side in self.shape)
-                parts.append([b""] * size if self.dtype == "string" else np.zeros(size, np.bool_))
-        if self.dtype == "string":
+                parts.append([b""] * size if is_text else np.zeros(size, tensor_type(dtype)))
+        if is_text:
             return BytesArray.from_values(list(chain.from_iterable(parts))), shapes
-        dtype = tensor_type(self.dtype or "float32")
-        return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype), shapes
+        return np.concatenate([np.empty(0, tensor_type(dtype)), *parts]), shapes
 
     def _read(self, data: BytesLike, row: int) -> SerializedTensor:
         """Read one tensor, and check its dtype and shape."""
@@ -174,11 +181,11 @@ class Serialized(ValueFeature):
         is_fitting = not isinstance(self.shape, tuple) or _fits(self.shape, tensor.shape)
         if tensor.dtype == self.dtype and is_fitting:
             return tensor
-        shape = "" if not isinstance(self.shape, tuple) else f" {shape_text(self.shape)}"
+        shape = f" {shape_text(self.shape)}" if isinstance(self.shape, tuple) else ""
         raise CorruptDataError(
-            Defect.FEATURE_SHAPE if is_fitting is False else Defect.FEATURE_VALUE,
+            Defect.FEATURE_VALUE if is_fitting else Defect.FEATURE_SHAPE,
             f"feature {self.key!r} has a tensor of another {'dtype' if is_fitting else 'shape'}",
-            found=str(tensor),
+            found=f"{tensor.dtype} {shape_text(tensor.shape)}",
             expected=f"{self.dtype}{shape}",
             remedy="" if is_fitting else _RAGGED_REMEDY,
             feature=self.key,
@@ -221,16 +228,15 @@ def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | N
         )
     if shape is None:
         shape = tensor.shape
-    are_sides_known = shape is not None and None not in shape[1:]  # also of "ragged"
-    if not are_sides_known or (
-        isinstance(shape, tuple) and tensor.shape is not None and not _fits(shape, tensor.shape)
-    ):
+    if shape == "ragged":
+        return shape, dtype
+    are_sides_known = shape is not None and None not in shape[1:]
+    if not are_sides_known or (tensor.shape is not None and not _fits(shape or (), tensor.shape)):
         raise OptionError(
-            f"feature {key!r} has tensors of the shape {tensor}",
+            f"feature {key!r} has {tensor}{'' if are_sides_known else ', of several shapes'}",
             option="shape",
             value=feature.shape,
             expected="that shape" if are_sides_known else "'ragged'",
-            remedy="" if are_sides_known else _RAGGED_REMEDY,
         )
     return shape, dtype
 
@@ -243,8 +249,8 @@ def _fits(shape: Sides, sides: Sides) -> bool:
     )
 
 
-def _lengths(lengths: Iterable[int]) -> Int64Array:
-    return np.fromiter(lengths, np.int64)
+def _splits(lengths: Iterable[int]) -> Int64Array:
+    return offsets_from_lengths(np.fromiter(lengths, np.int64))
 
 
 def may_be_serialized(tensor: TensorSchema) -> bool:

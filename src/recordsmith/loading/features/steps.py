@@ -61,7 +61,7 @@ class Steps(ValueFeature):
     Attributes:
         feature: of one step, such as Scalar, Tensor, Padded, Ragged, Bytes, Text, Raw or Image.
         length: the number of steps of all rows, or "ragged". Default: that of the longest row of
-            the batch, and at least 1 for images.
+            the batch.
         frames: use only so many steps of longer records, in order; (batch, frames, ...).
         choose: which frames. `even`: frame i is step floor((2 i + 1) steps / (2 frames)), the
             middle of each of `frames` parts of equal length. `random`: different steps, all equally
@@ -91,13 +91,6 @@ class Steps(ValueFeature):
     def __post_init__(self) -> None:
         check_feature(self.feature)
         if self.length == "ragged":
-            if self.is_image:
-                raise OptionError(
-                    "images cannot be ragged",
-                    option="length",
-                    value=self.length,
-                    expected="the number of images of each row, or None for the most of a batch",
-                )
             check_room(None, self.too_long)
         else:
             check_room(self.length, self.too_long)
@@ -183,7 +176,7 @@ class Steps(ValueFeature):
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         columns = {key: _in_steps(rows.columns[key]) for key in self.requests()}
-        for error in self.errors(columns):
+        for error in self.errors({key: column.lengths for key, column in columns.items()}):
             raise error
         first = next(iter(columns.values()))
         chosen = self.choice(first.lengths, rows.random_numbers)
@@ -201,7 +194,7 @@ class Steps(ValueFeature):
         except DataError as error:
             if error.record is not None:
                 number, error.record = error.record, int(chosen.rows[error.record])
-                error.problem = f"step {chosen.step(number)}: {error.problem}"
+                error.problem = f"step {chosen.within[number]}: {error.problem}"
             raise
         if self.is_ragged:
             splits = offsets_from_lengths(chosen.counts)
@@ -241,16 +234,15 @@ class Steps(ValueFeature):
         steps.copy_padded(chosen.counts, arrays)
         return arrays.view(dtype).reshape(rows.count, width, *raw.shape)
 
-    def errors(self, columns: Mapping[str, RaggedArray]) -> Iterator[DataError]:
+    def errors(self, counts_of: Mapping[str, Int64Array]) -> Iterator[DataError]:
         """Yield an error for each row with too many steps, or with different numbers of them."""
-        (first, column), *others = columns.items()
-        counts = column.lengths
+        (first, counts), *others = counts_of.items()
         for other, of_other in others:
-            for row in np.flatnonzero(of_other.lengths != counts).tolist():
+            for row in np.flatnonzero(of_other != counts).tolist():
                 yield CorruptDataError(
                     Defect.FEATURE_SHAPE,
                     "feature lists have different numbers of steps",
-                    found=f"{first!r} {counts[row]}, {other!r} {of_other.lengths[row]}",
+                    found=f"{first!r} {counts[row]}, {other!r} {of_other[row]}",
                     expected="as many steps in each",
                     feature=other,
                     record=row,
@@ -296,10 +288,6 @@ class StepChoice(NamedTuple):
     def of(self, column: RaggedArray) -> Any:
         """Return the used steps of a column."""
         return column.values if self.places is None else column.values[self.places]
-
-    def step(self, number: int) -> int:
-        """Return which step of its record a used step is."""
-        return int(self.within[number])
 
 
 def _drawn(numbers: npt.NDArray[np.float64], count: int) -> list[int]:

@@ -97,9 +97,8 @@ class ByClass(DrawnInput):
 
     def __repr__(self) -> str:
         return (
-            f"ByClass({len(self)} draws of {self.record_count} records with "
-            f"{len(self.class_values)} classes; {self.classes} classes of {self.examples} examples "
-            "in a batch)"
+            f"ByClass({len(self)} draws of {self.record_count} records: {self.examples} of each of "
+            f"{self.classes} classes in a batch)"
         )
 
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
@@ -118,13 +117,9 @@ class _BatchOrder(ClassOrder):
         self._record_laps = _Laps(examples, seed, "records of classes")
 
     def describe(self) -> dict[str, Any]:
-        by_class = {
-            "records": self._digest,
-            "classes": self._class_laps.size,
-            "examples": self._record_laps.size,
-        }
+        sizes = {"classes": self._class_laps.size, "examples": self._record_laps.size}
         known = {"record_count": self.count, "shuffle": True, "seed": self._seed}
-        return {**known, "by_class": by_class}
+        return {**known, "by_class": {"records": self._digest, **sizes}}
 
     def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:
         examples = self._record_laps.size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loading.features.conftest import made
 from tests.raising import raises
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.loading.features.numbers import as_dtype
@@ -38,6 +40,45 @@ def test_a_default_stands_in(batch: Any) -> None:
     assert (x.dtype, x.tolist()) == (np.float32, [0.5, 0.5])
     x = batch(rs.Tensor("other", (2,), default=[1, 2]), [0])["x"]
     assert x.tolist() == [[1, 2]]
+
+
+def loaded(folder: Path, feature: Any, values: list[Any]) -> Any:
+    """Like `batch`, of records of which those with None lack the feature."""
+    dataset = written(folder / str(len([*folder.iterdir()])), [
+        {} if value is None else {"k": value} for value in values
+    ])  # fmt: skip
+    return next(iter(rs.Loader(dataset, {"x": feature}, batch_size=len(values))))
+
+
+@pytest.mark.parametrize("values", [[3, 2**40, -(2**63)], [0.5, 2.0, -1.5]])
+@pytest.mark.parametrize("dtype", ["float32", "float64", ">f8"])
+def test_a_fraction_stands_in_for_integers(tmp_path: Path, values: list[Any], dtype: str) -> None:
+    for feature, shape in (
+        (rs.Scalar("k", dtype=dtype, default=math.nan), ()),
+        (rs.Tensor("k", (1,), dtype=dtype, default=[0.25]), (1,)),
+        (rs.Tensor("k", (1, 1), dtype=dtype, default=math.inf), (1, 1)),
+    ):
+        x = loaded(tmp_path, feature, [[value] for value in values] + [None])["x"]
+        assert x.dtype == np.dtype(dtype)
+        expected = np.array([*values, np.ravel(feature.default)[0]]).reshape(4, *shape)
+        np.testing.assert_array_equal(x, expected)
+    with pytest.raises(CorruptDataError):
+        loaded(tmp_path, rs.Scalar("k", dtype="float32", default=0.5), [2**63 - 1, None])
+    for bad in (rs.Scalar("k", default=0.5), rs.Tensor("k", (1,), dtype=dtype, default=[0.5, 1])):
+        with raises(OptionError, option="default"):
+            loaded(tmp_path, bad, [1, None])
+
+
+def test_a_default_for_any_number_of_values(tmp_path: Path) -> None:
+    rows: list[Any] = [[2**63 - 1], None, np.zeros(0, np.int64), [-(2**63), 2**53 + 1]]
+    x = loaded(tmp_path, rs.Ragged("k", default=[7, 8]), rows)["x"]
+    assert x.tolist() == [rows[0], [7, 8], [], rows[3]]
+    made = loaded(tmp_path, rs.Padded("k", default=7, fill=-1), rows)
+    assert made["x"].tolist() == [[2**63 - 1, -1], [7, -1], [-1, -1], rows[3]]
+    assert made["x_lengths"].tolist() == [1, 1, 0, 2]
+    for feature in (rs.Ragged, rs.Padded):
+        with raises(OptionError, option="default"):
+            feature("k", dtype="uint8", default=[0, 256])
 
 
 _EDGES = [2**bits + more for bits in (0, 7, 8, 11, 15, 24, 31, 53, 62) for more in (-1, 0, 1, 2)]

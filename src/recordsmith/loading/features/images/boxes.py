@@ -23,10 +23,11 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     ImageBuffer,
+    Kept,
     RowFeature,
     images_in,
 )
-from recordsmith.loading.features.images.mask import check_leader, leading
+from recordsmith.loading.features.images.image_lists import check_leader, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
@@ -119,11 +120,13 @@ class Boxes(RowFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         check_leader(name, self.of, features)
-        if any((image.image_count or 1) > 1 for image in images_in(features).values()):
+        images = images_in(features)
+        leader = images.get(self.of or next(iter(images), ""))
+        if leader is not None and leader.image_count not in (None, 1):
             raise OptionError(
                 f"feature {name!r}: Boxes cannot follow several images of a record", option="of"
             )
-        if self.unit == "pixel" and not images_in(features):
+        if self.unit == "pixel" and not images:
             raise OptionError(
                 f"feature {name!r}: {option('unit', 'pixel')} needs an Image",
                 option="unit",
@@ -131,19 +134,20 @@ class Boxes(RowFeature):
                 remedy=f"Declare an Image, or pass {option('unit', 'fraction')}.",
             )
 
-    def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
+    def begin(self, name: str, rows: BatchRows) -> BoxBuffer:
         images = leading(self.of, rows)
         patches = () if images is None or images.patch_count is None else (images.patch_count,)
         per_row = math.prod(patches)
         frame_count = rows.count * per_row
         frames = _Frames.of(images, rows.count, per_row)
-        row_of, sides, labels = self._stored(rows)
+        row_of, numbers, sides, labels = self._stored(rows)
         frame_of = row_of
         if per_row > 1:  # each patch has all boxes of its image, of which most are not visible
             frame_of = np.add.outer(np.arange(per_row), row_of * per_row).ravel()
             order = np.argsort(frame_of, kind="stable")
             boxes = np.tile(np.arange(len(row_of)), per_row)[order]
-            frame_of, sides, labels = frame_of[order], sides[boxes], labels[boxes]
+            frame_of, numbers, sides = frame_of[order], numbers[boxes], sides[boxes]
+            labels = labels[boxes]
         sides, is_kept = self._moved(frames, frame_of, sides)
         lengths = np.bincount(frame_of[is_kept], minlength=frame_count).astype(np.int64)
         width = self.length
@@ -154,17 +158,21 @@ class Boxes(RowFeature):
                 rows.fail(
                     row, too_long(self.keys[0], "the frame has too many boxes", found, width, row)
                 )
-        numbers = self._numbers(frames, frame_of[is_kept], sides[is_kept]).astype(np.float32)
-        arrays = list(pad(numbers, lengths, width, self.fill))
+        moved = self._numbers(frames, frame_of[is_kept], sides[is_kept]).astype(np.float32)
+        arrays = list(pad(moved, lengths, width, self.fill))
         if self.labels is not None:
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
         shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
-        return BatchBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
+        counts = _ragged(rows.columns[self.keys[0]]).lengths
+        kept = Kept.cut(numbers[is_kept], lengths, counts, width)
+        return BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)), images, kept)
 
     # -- the steps ---------------------------------------------------------------------------------
 
-    def _stored(self, rows: BatchRows) -> tuple[Int64Array, _Sides, npt.NDArray[np.int64]]:
-        """Return the row, the sides and the label of each box of all rows.
+    def _stored(
+        self, rows: BatchRows
+    ) -> tuple[Int64Array, Int64Array, _Sides, npt.NDArray[np.int64]]:
+        """Return the row, the number in its row, the sides and the label of each box of all rows.
 
         Rows with invalid boxes fail, and are left out.
         """
@@ -189,6 +197,7 @@ class Boxes(RowFeature):
             for key, column in columns.items()
         }
         row_of = np.repeat(good, lengths[0][good])
+        numbers: Any = Kept.first(lengths[0][good], None).numbers.values
         sides = np.stack([values[key] for key in self.keys], axis=-1).astype(np.float64)
         low, high = sides[:, :2], sides[:, 2:]
         is_box = (low >= -_OUTSIDE) & (high <= 1 + _OUTSIDE) & (low <= high)  # never of NaN
@@ -200,8 +209,9 @@ class Boxes(RowFeature):
             labels = values[self.labels]
         if len(wrong):
             is_good = ~np.isin(row_of, row_of[wrong])
-            row_of, sides, labels = row_of[is_good], sides[is_good], labels[is_good]
-        return row_of, sides, labels
+            row_of, numbers, sides = row_of[is_good], numbers[is_good], sides[is_good]
+            labels = labels[is_good]
+        return row_of, numbers, sides, labels
 
     def _invalid_box(self, row: int, sides: _Sides) -> DataError:
         found = ", ".join(
@@ -243,6 +253,23 @@ class Boxes(RowFeature):
             return np.concatenate([low, high], axis=1)
         begin = low if self.order == "xywh" else (low + high) / 2
         return np.concatenate([begin, high - low], axis=1)
+
+
+class BoxBuffer(BatchBuffer):
+    """The boxes of a batch, which masks of objects can follow."""
+
+    def __init__(
+        self,
+        entries: dict[str, npt.NDArray[Any]],
+        images: ImageBuffer | None,
+        kept: Kept,
+    ) -> None:
+        """`images`: those that the boxes follow.
+
+        kept: the boxes of the batch.
+        """
+        super().__init__(entries)
+        self.images, self.kept = images, kept
 
 
 class _Frames(NamedTuple):

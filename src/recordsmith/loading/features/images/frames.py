@@ -14,19 +14,24 @@ from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import whole_number
 
 LARGEST_SIDE = 65_535
+LARGEST_ROW = 1 << 30  # pixels of all images of a record in a batch
 
 
 def place_all(
-    fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: BatchRows
+    fit: Fit,
+    sizes: Sequence[tuple[int, int] | None],
+    name: str,
+    rows: BatchRows,
+    row_splits: Int64Array,
 ) -> tuple[list[Placement | None], tuple[int, int]]:
     """Return the placements of all images of a batch and the size of their frame.
 
-    The images of a row have the same random numbers.
+    The images of a row, as `row_splits` divides them, have the same random numbers.
     """
     numbers: list[list[float]] = [[]] * len(sizes)
     if fit.number_count and rows.count:
         of_rows = rows.random_numbers.uniform(f"{name}/fit", fit.number_count)
-        numbers = of_rows.repeat(len(sizes) // rows.count, axis=0).tolist()
+        numbers = of_rows.repeat(np.diff(row_splits), axis=0).tolist()
     placements = [
         None if size is None else fit.place(*size, of_row)
         for size, of_row in zip(sizes, numbers, strict=True)
@@ -41,6 +46,15 @@ def place_all(
             f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
             option="longer_side",
             expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels",
+            remedy=f"Pass {option('longer_side')}.",
+        )
+    count = int(np.diff(row_splits).max(initial=0))
+    if count * height * width > LARGEST_ROW:
+        raise OptionError(
+            f"feature {name!r}: a record has {count:,} images, which {option('fit', 'pad')} makes "
+            f"{width:,} x {height:,} pixels large",
+            option="longer_side",
+            expected=f"at most {LARGEST_ROW:,} pixels in all",
             remedy=f"Pass {option('longer_side')}.",
         )
     return [place and in_frame(place, height, width) for place in placements], (height, width)

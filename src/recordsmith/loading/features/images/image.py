@@ -41,8 +41,9 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     ImageBuffer,
+    ImageCount,
     ImageFeature,
-    add_image_number,
+    Kept,
     number_of_images,
 )
 from recordsmith.loading.features.images.frames import (
@@ -52,14 +53,24 @@ from recordsmith.loading.features.images.frames import (
     one_thread_in_opencv,
     place_all,
 )
+from recordsmith.loading.features.images.image_lists import (
+    ImageLists,
+    check_list,
+    image_outputs,
+    image_request,
+    keep_images,
+)
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
     RawType,
+    StoredImages,
     StoredPixels,
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.loading.features.numbers import TooLong
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
@@ -83,7 +94,9 @@ class Image(ImageFeature):
 
     If each record has several images, such as the frames of a window of `Episodes`, they are
     (batch, count, height, width, channels), and cropped and flipped alike; a window of one step has
-    this axis, too. One without bytes, as `Episodes` pads with, is black.
+    this axis, too. One without bytes, as `Episodes` pads with, is black. Records with different
+    numbers of images give a RaggedArray whose values are (images, height, width, channels), or are
+    padded with black images.
 
     A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
     because OpenCV's threads would compete with the loader's, and hang in forked processes.
@@ -125,8 +138,10 @@ class Image(ImageFeature):
             list of integers can be of each type, and a list of floats of those without a scale.
         max_pixels: an image, or the part of it that is decoded, with more pixels is an error. So is
             one whose decoding needs more than 4 bytes for each of that many pixels.
-        count: how many images each record has. Default: as many as the schema shows; if that is
+        count: how many images each record has; "ragged" or "padded" for any number, where `padded`
+            adds `<name>_lengths`, int64, (batch,). Default: as many as the schema shows; if that is
             one, there is no axis for them.
+        length, too_long: of padded rows of images, as in `Padded`.
 
     Example:
         image = rs.Image(size=224, fit="random-crop", flip="horizontal", layout="CHW")
@@ -153,7 +168,9 @@ class Image(ImageFeature):
     raw_shape: Sequence[int | str] | None = None
     raw_dtype: RawType = "uint8"
     max_pixels: int = MAX_PIXELS
-    count: int | None = None
+    count: ImageCount = None
+    length: int | None = None
+    too_long: TooLong = "error"
     stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
     stored_kind: Kind = field(default="bytes", init=False, repr=False)
 
@@ -184,6 +201,7 @@ class Image(ImageFeature):
         self._check_fit()
         self._check_numbers(is_scaled=is_scaled)
         check_image_count(self.count, raw)
+        check_list(self.count, self.length, self.too_long)
         if not isinstance(self.exact, bool):
             raise OptionError(option="exact", value=self.exact, expected="True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):
@@ -196,14 +214,13 @@ class Image(ImageFeature):
             )
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        raw, shape = self.stored(), () if self.count is None else (self.count,)
-        request = ColumnRequest(("bytes",), shape)
+        raw, request = self.stored(), image_request(self.count)
         if raw and self.stored_kind != "bytes":
             request = raw.list_request(self.stored_kind, self.count)
         return {self.key: request} | (raw.requests() if raw else {})
 
     def outputs(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+        return image_outputs(name, self.fit, self.count)
 
     def for_schema(self, schema: Schema) -> Image:
         raw, known = self.stored(), schema.columns.get(self.key)
@@ -215,7 +232,7 @@ class Image(ImageFeature):
         return self if count == self.count else replace(self, count=count)
 
     @property
-    def image_count(self) -> int | None:
+    def image_count(self) -> ImageCount:
         return self.count
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
@@ -252,15 +269,23 @@ class Image(ImageFeature):
         """Whether it is to have the size of the stored images, which is not known yet."""
         return self.size is None and self.fit != "pad"
 
-    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int]:
+    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int] | None:
         """Return the size of the first image with bytes of some columns, without decoding it.
+
+        None if there are no images.
 
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        stored = StoredPixels(columns, self.key, self.stored(), self.max_pixels)
-        numbers = range(self.count or 1)
-        return stored.look(next((at for at in numbers if not stored.is_empty(at)), 0))
+        raw = self.stored()
+        data = StoredImages.of(columns[self.key], raw).data
+        stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
+        first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
+        return stored.look(first) if data else None
+
+    def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
+        """Return which images rows with so many of them keep, each of `area` pixels."""
+        return keep_images(rows, counts, self, "image", area)
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
@@ -378,10 +403,15 @@ class DecodedImageBuffer(ImageBuffer):
     def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
         self._feature = feature
         self._name = name
-        self._stored = StoredPixels(rows.columns, feature.key, feature.stored(), feature.max_pixels)
+        fit = feature.geometry()
+        raw = feature.stored()
+        images = StoredImages.of(rows.columns[feature.key], raw)
+        self.count, counts = feature.count, np.diff(images.row_splits)
+        self.kept = feature.keep(rows, counts, math.prod(fit.size or ()))
+        self._lists = lists = ImageLists(images, feature, "image", self.kept)
+        self._stored = StoredPixels(lists.data, rows.columns, feature.key, raw, feature.max_pixels)
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16}.get(cast("str", feature.dtype))
-        raw = feature.stored()
         self._is_scaled = raw is None or raw.is_scaled
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
         # memory needed after decoding: floats of all pixels, or 16 bits from 8
@@ -390,28 +420,28 @@ class DecodedImageBuffer(ImageBuffer):
         self._is_direct = feature.layout == "HWC" and not (
             feature.dtype == "float32" and is_changed
         )
-        self.image_count = feature.count
-        self._per_row = feature.count or 1
-        self.decoded_counts: list[int] = [0] * (rows.count * self._per_row)
-        fit = feature.geometry()
-        self.sizes = rows.each(lambda number: self._look(number, fit), self.image_count)
+        self.decoded_counts: list[int] = [0] * len(lists.data)
+        self.sizes = lists.each(rows, lambda number: self._look(number, fit))
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        inner = tuple(count for count in (self.image_count, self.patch_count) if count is not None)
-        self._out = rows.allocate(name, (rows.count, *inner, *shape), np.dtype(feature.dtype))
-        self._images = self._out.reshape(rows.count * math.prod(inner), *shape)
-        self._equals = self._find_equals() if self.image_count is not None else {}
+        patches = () if self.patch_count is None else (self.patch_count,)
+        self._out = rows.allocate(
+            name, (len(lists.data), *patches, *shape), np.dtype(feature.dtype)
+        )
+        self._images = self._out.reshape(len(self.placements), *shape)
+        self._equals = self._find_equals() if feature.count is not None else {}
         self._is_filled = bytearray(len(self.placements))
-        super().__init__({name: self._out})
+        super().__init__({name: lists.shaped(self._out)})
         if feature.fit == "pad":
-            inner_size = inner_sizes(self.placements).reshape(rows.count, *inner, 2)
-            self.entries[f"{name}_sizes"] = inner_size
+            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self.placements))
+        if feature.count == "padded":
+            self.entries[f"{name}_lengths"] = lists.lengths
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
-        return place_all(fit, self.sizes, self._name, rows)
+        return place_all(fit, self.sizes, self._name, rows, self._lists.row_splits)
 
     def _find_equals(self) -> dict[int, int]:
         """Return the first image that equals an image and is placed alike, as windows share them.
@@ -430,7 +460,7 @@ class DecodedImageBuffer(ImageBuffer):
 
     def _look(self, number: int, fit: Fit) -> tuple[int, int] | None:
         """Return the size of an image without decoding it; None for one without bytes."""
-        if self.image_count is not None and self._stored.is_empty(number):
+        if self._feature.count is not None and self._stored.is_empty(number):
             return None
         return self._checked(self._stored.look(number, is_cropped=fit.crops))
 
@@ -449,20 +479,16 @@ class DecodedImageBuffer(ImageBuffer):
         return size
 
     def fill(self, row: int) -> None:
-        for number in range(row * self._per_row, (row + 1) * self._per_row):
+        for number in self._lists.of_row(row):
             equal = self._equals.get(number)
             if equal is not None and self._is_filled[equal]:  # otherwise in another thread
                 self._images[number] = self._images[equal]
-                continue
-            try:
-                self._fill_image(number, self._images[number])
+            else:
+                self._lists.call(self._fill_image, number)
                 self._is_filled[number] = True
-            except DataError as error:
-                add_image_number(error, number, self.image_count)
-                raise
 
-    def _fill_image(self, number: int, out: npt.NDArray[Any]) -> None:
-        feature, placement = self._feature, self.placements[number]
+    def _fill_image(self, number: int) -> None:
+        feature, placement, out = self._feature, self.placements[number], self._images[number]
         if placement is None:  # without bytes
             number_type = np.uint16 if self._bits == 16 else np.uint8
             black = np.zeros(self._frame_shape, number_type if self._is_scaled else np.float32)

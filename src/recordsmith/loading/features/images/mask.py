@@ -1,4 +1,4 @@
-"""Segmentation masks, transformed exactly as their image."""
+"""Segmentation masks, and masks of objects, transformed exactly as their image."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import Schema
+from recordsmith.format.example.keys import OBJECT_MASK
 from recordsmith.image import (
     HIGHEST_MAX_PIXELS,
     MAX_PIXELS,
@@ -29,49 +30,39 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     ImageBuffer,
+    ImageCount,
+    Kept,
     RowFeature,
-    add_image_number,
     images_in,
     number_of_images,
 )
+from recordsmith.loading.features.images.boxes import BoxBuffer, Boxes
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.images.image_lists import (
+    ImageLists,
+    ambiguous,
+    check_leader,
+    check_list,
+    image_outputs,
+    image_request,
+    keep_images,
+    leading,
+    limited,
+)
+from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
+    StoredImages,
     StoredPixels,
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.loading.features.numbers import TooLong
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole, whole_number
-from recordsmith.support.words import suggest_names
-
-
-def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:
-    """Raise OptionError if the images that the feature `name` follows are missing or ambiguous."""
-    images = images_in(features)
-    if of is not None and of not in images:
-        hint = suggest_names(of, images, "the loader has no Image")
-        raise OptionError(
-            f"feature {name!r}: {of!r} is not an Image or Patches; {hint}",
-            option="of",
-            value=of,
-        )
-    if of is None and len(images) > 1:
-        raise OptionError(
-            f"feature {name!r} could follow {' or '.join(map(repr, images))}",
-            option="of",
-            remedy=f"Pass {' or '.join(option('of', image) for image in images)}.",
-        )
-
-
-def leading(of: str | None, rows: BatchRows) -> ImageBuffer | None:
-    """Return the images to follow, already begun; None without images."""
-    images = {
-        name: buffer for name, buffer in rows.buffers.items() if isinstance(buffer, ImageBuffer)
-    }
-    return next(iter(images.values()), None) if of is None else images[of]
-
+from recordsmith.support.words import count as counted
 
 _LARGEST_STORED = 65_535
 
@@ -86,9 +77,15 @@ class Mask(RowFeature):
     no new values. Masks of `Patches` are (batch, count, height, width). Values are palette indices
     or grey levels. Where only the upper part of a mask is used, the rest of a PNG is not decoded.
 
+    Masks of objects, a list of one for each object of an image, such as `image/object/mask`, are a
+    RaggedArray whose values are (masks, height, width), or padded: (batch, n, height, width). Next
+    to `Boxes`, they are the masks of exactly the boxes in the batch, in the same order; the masks
+    of dropped boxes are not decoded. Without `Boxes`, all masks stay.
+
     Attributes:
         key: the key of the feature in the records.
-        of: the name of the Image or Patches that it follows. Default: the only one.
+        of: the name of the Image or Patches that it follows, or of the Boxes whose objects they
+            are, with their image. Default: the only one.
         size, fit: as in `Image`, for masks that follow no Image.
         values: new class numbers by stored ones, such as {255: 1} for masks of 0 and 255; others
             stay. They are replaced before the mask is resized and padded.
@@ -98,11 +95,15 @@ class Mask(RowFeature):
             the feature that holds it; a third side must be 1.
         raw_dtype: of raw arrays: uint8 or uint16.
         max_pixels: a mask, or the part of it that is decoded, with more pixels is an error.
-        count: how many masks each record has, as in `Image`; one without bytes has only the value
-            `fill`.
+        count: how many masks each record has, as in `Image`: one for each image, or "ragged" or
+            "padded" for masks of objects. Default for `image/object/mask`: "ragged". A mask without
+            bytes has only the value `fill`, but one of an object is an error.
+        length, too_long: of padded rows of masks, as in `Padded`; those of `Boxes` are as long as
+            the rows of boxes.
 
     Example:
         features = {"image": rs.Image(size=224), "mask": rs.Mask(fill=255)}
+        objects = {"boxes": rs.Boxes(), "masks": rs.Mask("image/object/mask", count="padded")}
     """
 
     key: str = "image/segmentation/class/encoded"
@@ -116,7 +117,9 @@ class Mask(RowFeature):
     raw_shape: Sequence[int | str] | None = None
     raw_dtype: Literal["uint8", "uint16"] = "uint8"
     max_pixels: int = MAX_PIXELS
-    count: int | None = None
+    count: ImageCount = None
+    length: int | None = None
+    too_long: TooLong = "error"
 
     def __post_init__(self) -> None:
         check_word("dtype", self.dtype, get_args(MaskType))
@@ -127,6 +130,7 @@ class Mask(RowFeature):
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
         check_image_count(self.count, raw)
+        check_list(self.count, self.length, self.too_long)
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(
                 option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
@@ -145,15 +149,16 @@ class Mask(RowFeature):
 
     def requests(self) -> Mapping[str, ColumnRequest]:
         raw = self.stored()
-        shape = () if self.count is None else (self.count,)
-        return {self.key: ColumnRequest(("bytes",), shape)} | (raw.requests() if raw else {})
+        return {self.key: image_request(self.count)} | (raw.requests() if raw else {})
 
     def for_schema(self, schema: Schema) -> Mask:
         count = number_of_images(self.count, self.key, schema)
+        if self.count is None and self.key == OBJECT_MASK:
+            count = "ragged"
         return self if count == self.count else replace(self, count=count)
 
     def outputs(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+        return image_outputs(name, self.fit, self.count)
 
     @property
     def is_alone(self) -> bool:
@@ -161,10 +166,11 @@ class Mask(RowFeature):
         return self.size is not None or self.fit is not None
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
+        of = self._check_boxes(name, features)
         if self.is_alone:
             self._check_alone(name, features)
             return
-        check_leader(name, self.of, features)
+        check_leader(name, of, features)
         if not images_in(features):
             raise OptionError(
                 f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
@@ -172,15 +178,48 @@ class Mask(RowFeature):
                 remedy=f"Declare an Image, or pass {option('size')}.",
             )
         images = images_in(features)
-        image = next(iter(images.values())) if self.of is None else images[self.of]
-        if (image.image_count or 1) != (self.count or 1):
+        image = next(iter(images.values())) if of is None else images[of]
+        count = image.image_count or 1
+        if count != (self.count or 1) and (count != 1 or isinstance(self.count, int)):
             raise OptionError(
                 f"feature {name!r}: a record has {self.count or 1} of these masks, but "
-                f"{image.image_count or 1} of the images that they follow",
+                f"{count} of the images that they follow",
                 option="count",
                 value=self.count,
                 expected="a mask for each image",
+                remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} for masks "
+                "of objects."
+                if count == 1
+                else "",
             )
+        if isinstance(image, Patches) and self.count == "ragged":
+            raise OptionError(
+                f"feature {name!r}: masks of objects cannot be ragged for patches",
+                option="count",
+                value=self.count,
+                remedy=f"Pass {option('count', 'padded')}.",
+            )
+
+    def _check_boxes(self, name: str, features: Mapping[str, Feature]) -> str | None:
+        """Return the name of the image to follow: that of the boxes, if masks are of objects."""
+        if not isinstance(self.count, str):
+            return self.of
+        every = {other: boxes for other, boxes in features.items() if isinstance(boxes, Boxes)}
+        images = [*images_in(features), None]
+        followed = [self.of] if self.of in every else [
+            other for other, boxes in every.items()
+            if self.of is None or (boxes.of or images[0]) == self.of
+        ]  # fmt: skip
+        if len(followed) > 1:
+            raise ambiguous(name, followed)
+        if followed and self.length is not None:
+            raise OptionError(
+                f"feature {name!r} has as many masks as {followed[0]!r} has boxes",
+                option="length",
+                value=self.length,
+                remedy=f"Pass {option('length')} to {followed[0]!r} instead.",
+            )
+        return every[followed[0]].of if followed else self.of
 
     def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
         """Raise OptionError if all images are transformed at random."""
@@ -195,7 +234,7 @@ class Mask(RowFeature):
             )
 
     def begin(self, name: str, rows: BatchRows) -> MaskBuffer:
-        return MaskBuffer(self, name, rows, None if self.is_alone else leading(self.of, rows))
+        return MaskBuffer(self, name, rows)
 
     def geometry(self) -> Fit:
         """Return the placement rule of masks without an image."""
@@ -209,40 +248,82 @@ class Mask(RowFeature):
 class MaskBuffer(BatchBuffer):
     """The masks of a batch in the making."""
 
-    def __init__(
-        self, feature: Mask, name: str, rows: BatchRows, image: ImageBuffer | None
-    ) -> None:
+    def __init__(self, feature: Mask, name: str, rows: BatchRows) -> None:
         self._feature = feature
         self._tables: dict[np.dtype[Any], npt.NDArray[Any]] = {}  # of `values`, by stored dtype
+        boxes, image = _followed(feature, rows)
+        count = feature.count if image is None else image.count
+        are_of_objects = isinstance(feature.count, str) and not isinstance(count, str)
+        patches = () if image is None or image.patch_count is None else (image.patch_count,)
+        raw = feature.stored()
+        stored = StoredImages.of(rows.columns[feature.key], raw)
+        counts = np.diff(stored.row_splits)
+        kept = self._kept(rows, counts, boxes, image, patches if are_of_objects else None)
+        axes = patches if are_of_objects else ()
+        self._lists = lists = ImageLists(stored, feature, "mask", kept, axes)
         self._stored = StoredPixels(
-            rows.columns, feature.key, feature.stored(), feature.max_pixels, noun="mask"
+            lists.data, rows.columns, feature.key, raw, feature.max_pixels, noun="mask"
         )
-        self._image_count = feature.count
-        sizes = rows.each(lambda number: self._look(number, image), feature.count)
+        self._image_sizes: list[tuple[int, int] | None] | None = None
         self._placements: list[Placement | None]
-        patches: tuple[int, ...] = ()
-        masks = () if feature.count is None else (feature.count,)
+        if image is not None:
+            self._image_sizes, self._placements = image.sizes, image.placements
+            if are_of_objects:
+                self._image_sizes, self._placements = _of_objects(lists, image)
+                patches = ()
+        sizes = lists.each(rows, self._look)
         if image is None:
-            self._placements, frame = place_all(feature.geometry(), sizes, name, rows)
+            fit = feature.geometry()
+            self._placements, frame = place_all(fit, sizes, name, rows, lists.row_splits)
         else:
-            self._placements, frame = image.placements, image.frame
-            patches = () if image.patch_count is None else (image.patch_count,)
-        out = rows.allocate(name, (rows.count, *masks, *patches, *frame), np.dtype(feature.dtype))
-        super().__init__({name: out})
+            frame = image.frame
+        out = rows.allocate(name, (len(lists.data), *patches, *frame), np.dtype(feature.dtype))
+        self._frames = out.reshape(len(self._placements), *frame)
+        super().__init__({name: lists.shaped(out)})
         if feature.fit == "pad":
-            inner_size = inner_sizes(self._placements).reshape(rows.count, *masks, 2)
-            self.entries[f"{name}_sizes"] = inner_size
-        self._frames = out.reshape(rows.count * math.prod(masks + patches), *frame)
+            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self._placements))
+        if feature.count == "padded":
+            self.entries[f"{name}_lengths"] = lists.lengths
         self._per_mask = math.prod(patches)
 
+    def _kept(
+        self,
+        rows: BatchRows,
+        counts: Int64Array,
+        boxes: BoxBuffer | None,
+        image: ImageBuffer | None,
+        patches: tuple[int, ...] | None,
+    ) -> Kept:
+        """Return which masks of their records the rows have; those with too many or few fail.
+
+        patches: the number of patches of an image; None for masks that are not of objects.
+        """
+        key = self._feature.key
+        area = math.prod((image.frame if image else self._feature.geometry().size) or ())
+        if boxes is not None:
+            kept, noun = limited(boxes.kept, rows, key, "mask", area), "box"
+        elif image is not None and patches is None:
+            kept, noun = image.kept, "image"
+        else:
+            per_row = math.prod(patches or ())
+            kept = keep_images(rows, counts, self._feature, "mask", area * per_row)
+            index = np.repeat(np.arange(rows.count), per_row)
+            return kept._replace(numbers=kept.numbers[index])
+        for row in np.flatnonzero(counts != kept.counts).tolist():
+            error = CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {key!r} does not have a mask for each {noun}",
+                found=counted(counts[row], "mask"),
+                expected=f"{kept.counts[row]:,}",
+                feature=key,
+                record=row,
+            )
+            rows.fail(row, error)
+        return kept
+
     def fill(self, row: int) -> None:
-        per_row = self._image_count or 1
-        for number in range(row * per_row, (row + 1) * per_row):
-            try:
-                self._fill_mask(number)
-            except DataError as error:
-                add_image_number(error, number, self._image_count)
-                raise
+        for number in self._lists.of_row(row):
+            self._lists.call(self._fill_mask, number)
 
     def _fill_mask(self, number: int) -> None:
         start, stop = number * self._per_mask, (number + 1) * self._per_mask
@@ -305,13 +386,14 @@ class MaskBuffer(BatchBuffer):
             self._tables[numbers.dtype] = table
         return table.take(numbers)
 
-    def _look(self, number: int, image: ImageBuffer | None) -> tuple[int, int] | None:
+    def _look(self, number: int) -> tuple[int, int] | None:
         """Return the size of a mask, which must be that of its image, without decoding it.
 
         None for one without bytes.
         """
-        if self._image_count is not None and self._stored.is_empty(number):
-            if image is None or image.sizes[number] is None:
+        size = None if self._image_sizes is None else self._image_sizes[number]
+        if self._feature.count is not None and self._stored.is_empty(number):
+            if size is None:
                 return None
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
@@ -319,10 +401,10 @@ class MaskBuffer(BatchBuffer):
                 feature=self._feature.key,
             )
         # an image that is cropped may be larger than what is decoded of it
-        is_cropped = image is not None or self._feature.geometry().crops
+        is_cropped = self._image_sizes is not None or self._feature.geometry().crops
         height, width = self._stored.look(number, is_cropped=is_cropped)
-        if image is not None and image.sizes[number] != (height, width):
-            image_height, image_width = image.sizes[number] or (0, 0)
+        if self._image_sizes is not None and size != (height, width):
+            image_height, image_width = size or (0, 0)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"the mask {self._feature.key!r} differs in size from its image",
@@ -331,6 +413,27 @@ class MaskBuffer(BatchBuffer):
                 feature=self._feature.key,
             )
         return height, width
+
+
+def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBuffer | None]:
+    """Return the boxes and the images that masks follow."""
+    boxes = None
+    if isinstance(feature.count, str):
+        images = None if feature.of is None else rows.buffers[feature.of]
+        every = [buffer for buffer in rows.buffers.values() if isinstance(buffer, BoxBuffer)]
+        boxes = next((one for one in every if images in (None, one, one.images)), None)
+    if feature.is_alone:
+        return boxes, None
+    return boxes, leading(feature.of, rows) if boxes is None else boxes.images
+
+
+def _of_objects(
+    lists: ImageLists, image: ImageBuffer
+) -> tuple[list[tuple[int, int] | None], list[Placement | None]]:
+    """Return the size of the image and the placement of each mask; None for padding."""
+    per_row, frames = image.patch_count or 1, lists.frames
+    sizes = [None if frame < 0 else image.sizes[frame // per_row] for frame in frames]
+    return sizes, [None if frame < 0 else image.placements[frame] for frame in frames]
 
 
 def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:

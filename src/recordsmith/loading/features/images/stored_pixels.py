@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,11 @@ from recordsmith.image import (
     reserve_for_decoding,
 )
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
-from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCount
 from recordsmith.loading.features.numbers import as_dtype
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
@@ -41,7 +43,7 @@ LevelType = Literal["uint8", "uint16"]
 RawType = Literal["uint8", "uint16", "int16", "float16", "float32", "float64"]
 """Of raw pixels; those that are not levels are not scaled."""
 Shape = tuple[int, ...]
-_Data: TypeAlias = memoryview | npt.NDArray[Any]
+Data: TypeAlias = memoryview | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,19 @@ class RawShape:
         """Return the kinds of lists of numbers that can be pixels of this type."""
         return ("int64",) if self.is_scaled else NUMBERS
 
-    def list_request(self, kind: Kind, count: int | None) -> ColumnRequest:
-        """Return the request of a list with the pixels of one image, or of `count` images."""
+    def list_request(self, kind: Kind, count: ImageCount) -> ColumnRequest:
+        """Return the request of a list with the pixels of one image, or of `count` images.
+
+        Raises:
+            OptionError: it has the pixels of any number of images.
+        """
+        if isinstance(count, str):
+            raise OptionError(
+                f"{option('count', count)} needs images of byte strings",
+                option="count",
+                value=count,
+                remedy=f"Pass a number as {option('count')}.",
+            )
         if self.requests():
             return ColumnRequest((kind,), "ragged")
         sides = tuple(int(side) for side in self.sides)
@@ -84,7 +97,7 @@ class RawShape:
         ]
         return list(zip(*sides, strict=True))
 
-    def check(self, shape: Shape, data: _Data, key: str, max_pixels: int | None) -> None:
+    def check(self, shape: Shape, data: Data, key: str, max_pixels: int | None) -> None:
         """Raise CorruptDataError unless the data are an array of this shape."""
         names = " x ".join(str(side) for side in self.sides)
         sizes = " x ".join(str(side) for side in shape)
@@ -130,7 +143,7 @@ class RawShape:
             return f"Pass {option('raw_dtype', 'uint16')} if pixels have 16 bits."
         return _other_pixels(key, fitting[0])
 
-    def view(self, shape: Shape, data: _Data) -> npt.NDArray[Any]:
+    def view(self, shape: Shape, data: Data) -> npt.NDArray[Any]:
         """Return a read-only view of the data, (height, width, channels)."""
         sides = tuple(int(side) for side in shape)
         if isinstance(data, memoryview):
@@ -144,6 +157,7 @@ class StoredPixels:
 
     def __init__(
         self,
+        data: list[Data],
         columns: Mapping[str, Column],
         key: str,
         raw: RawShape | None,
@@ -151,12 +165,15 @@ class StoredPixels:
         *,
         noun: str = "image",
     ) -> None:
-        """`noun`: what errors call them."""
+        """`data`: their bytes.
+
+        noun: what errors call them.
+        """
         self._key = key
         self._subject = f"the {noun} {key!r}"
         self._raw = raw
         self._max_pixels = max_pixels
-        self._data = _each(columns[key], raw)
+        self._data = data
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
 
@@ -237,8 +254,11 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
     """Check how many images a feature has in each record."""
     if count is None:
         return
-    number = count_number("count", count, _LARGEST_IMAGE_COUNT)
-    if number > 1 and raw is not None and raw.requests():
+    is_list = count in ("ragged", "padded")
+    if not is_list and isinstance(count, str):
+        check_word("count", count, ("ragged", "padded"))
+    is_list = is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1
+    if is_list and raw is not None and raw.requests():
         raise OptionError(
             f"{option('raw_shape')} has the keys of features, so a record has one image",
             option="count",
@@ -247,14 +267,28 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
         )
 
 
-def _each(column: Any, raw: RawShape | None) -> list[_Data]:
-    """Return the data of each image of a column."""
-    if isinstance(column, BytesArray):
-        return list(column.views())
-    if isinstance(column, RaggedArray):
-        return [column.values[start:stop] for start, stop in pairwise(column.row_splits.tolist())]
-    assert raw is not None
-    return list(column.reshape(-1, math.prod(raw.sides)))
+class StoredImages(NamedTuple):
+    """The data of all images of a column; row i has data[row_splits[i]:row_splits[i + 1]]."""
+
+    data: list[Data]
+    row_splits: Int64Array
+
+    @classmethod
+    def of(cls, column: Any, raw: RawShape | None) -> StoredImages:
+        """Return the images of a column: byte strings, or lists of numbers with the pixels."""
+        row_count = len(column)
+        if isinstance(column, RaggedArray):
+            splits = column.row_splits
+            if isinstance(column.values, BytesArray):
+                return cls(list(column.values.views()), splits)
+            numbers = [column.values[start:stop] for start, stop in pairwise(splits.tolist())]
+            return cls(numbers, np.arange(row_count + 1))
+        if isinstance(column, BytesArray):
+            data: list[Data] = list(column.views())
+        else:
+            assert raw is not None
+            data = list(column.reshape(-1, math.prod(raw.sides)))
+        return cls(data, np.arange(row_count + 1) * (len(data) // max(1, row_count)))
 
 
 def _other_pixels(key: str, dtype: str) -> str:

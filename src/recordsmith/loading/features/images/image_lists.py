@@ -1,0 +1,210 @@
+"""The images or masks of each row: one, a number of them, or lists that are ragged or padded.
+
+An image of a batch is stored in its record; padding is an image without bytes. Masks follow the
+images of a row one by one, or, as those of objects, the boxes that a batch keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.format.example import RaggedArray
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    Feature,
+    ImageBuffer,
+    ImageCount,
+    Kept,
+    images_in,
+)
+from recordsmith.loading.features.images.frames import LARGEST_ROW
+from recordsmith.loading.features.images.stored_pixels import StoredImages
+from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import suggest_names
+
+Result = TypeVar("Result")
+
+
+def check_list(count: ImageCount, length: int | None, policy: TooLong) -> None:
+    """Check the options of padded lists of images."""
+    check_room(length, policy)
+    if length is not None and count != "padded":
+        raise OptionError(
+            f"{option('length')} needs {option('count', 'padded')}",
+            option="length",
+            value=length,
+            remedy=f"Pass {option('count', 'padded')}.",
+        )
+
+
+def image_request(count: ImageCount) -> ColumnRequest:
+    """Return the request for the images of a row."""
+    if isinstance(count, str):
+        return ColumnRequest(("bytes",), "ragged")
+    return ColumnRequest(("bytes",), () if count is None else (count,))
+
+
+def image_outputs(name: str, fit: str | None, count: ImageCount) -> tuple[str, ...]:
+    """Return the names of the entries of images or masks."""
+    sizes = (f"{name}_sizes",) if fit == "pad" else ()
+    return (name, *sizes, *((f"{name}_lengths",) if count == "padded" else ()))
+
+
+class ImageLists:
+    """The images of a batch, end to end, and the rows that they belong to.
+
+    data: the bytes of each image; empty for padding.
+    frames: the row of each image; its patch, row by row, if rows have patches; -1 for padding.
+    row_splits: int64, (rows + 1,): the images of row i are row_splits[i] to row_splits[i + 1].
+    lengths: int64, (rows,), or (rows, patches): the number of images without padding.
+    """
+
+    def __init__(
+        self,
+        stored: StoredImages,
+        feature: Any,
+        noun: str,
+        kept: Kept,
+        patches: tuple[int, ...] = (),
+    ) -> None:
+        """`patches`: the number of patches of each row, if `kept` has those.
+
+        feature: an Image or Mask.
+        noun: what errors call an image.
+        """
+        self._noun, self._key, self._is_named = noun, feature.key, feature.count is not None
+        self._starts, self._counts = stored.row_splits, np.diff(stored.row_splits)
+        row_count, numbers, lengths = len(self._counts), kept.numbers.values, kept.numbers.lengths
+        per_row = math.prod(patches)
+        frames = np.repeat(np.arange(len(lengths)), lengths)
+        rows = frames // max(1, per_row)
+        is_there = numbers < self._counts[rows]  # in rows with too few, which have failed, not all
+        sources: Any = np.where(is_there, self._starts[rows] + numbers, -1)
+        self._is_ragged = feature.count == "ragged"
+        self.row_splits = kept.numbers.row_splits
+        if not self._is_ragged:
+            sources = pad(sources, lengths, kept.width, -1)[0].ravel()
+            frames = np.repeat(np.arange(len(lengths)), kept.width)
+            self.row_splits = np.arange(row_count + 1) * (per_row * kept.width)
+        self._shape = (row_count, *patches, *((kept.width,) if self._is_named else ()))
+        self._sources, self._splits = sources, self.row_splits.tolist()
+        images = [*stored.data, memoryview(b"")]  # the last one for padding
+        self.data = [images[source] for source in sources.tolist()]
+        self.frames: list[int] = np.where(sources < 0, -1, frames).tolist()
+        self.lengths = lengths.reshape(row_count, *patches)
+
+    def each(
+        self, rows: BatchRows, function: Callable[[int], Result | None]
+    ) -> list[Result | None]:
+        """Call a function for each image; None where it raises DataError, or the row has failed."""
+        results: list[Result | None] = [None] * len(self.data)
+        for row in range(rows.count):
+            if row in rows.failures:
+                continue
+            try:
+                for number in self.of_row(row):
+                    results[number] = self.call(function, number)
+            except DataError as error:
+                rows.fail(row, error)
+        return results
+
+    def of_row(self, row: int) -> range:
+        return range(self._splits[row], self._splits[row + 1])
+
+    def call(self, function: Callable[[int], Result], number: int) -> Result:
+        """Call a function for an image; an error is of that image of its row."""
+        try:
+            return function(number)
+        except DataError as error:
+            if self._is_named:
+                row = bisect_right(self._splits, number) - 1
+                place = f"{self._sources[number] - self._starts[row]} of {self._counts[row]}"
+                error.problem = f"{self._noun} {place}: {error.problem}"
+            error.feature = error.feature or self._key
+            raise
+
+    def shaped(self, images: npt.NDArray[Any]) -> Any:
+        """Return an entry of a batch from arrays of all images: (images, ...)."""
+        if self._is_ragged:
+            return RaggedArray(images, self.row_splits)
+        return images.reshape(*self._shape, *images.shape[1:])
+
+
+def keep_images(rows: BatchRows, counts: Int64Array, feature: Any, noun: str, area: int) -> Kept:
+    """Return which of their images rows keep; rows with too many, of so many pixels each, fail."""
+    length = feature.length
+    if not isinstance(feature.count, str):
+        return Kept.first(counts, feature.count or 1)
+    if length is not None and feature.too_long == "error":
+        for row in np.flatnonzero(counts > length).tolist():
+            problem = f"feature {feature.key!r} has too many {noun}s"
+            found = counted(counts[row], noun)
+            rows.fail(row, too_long(feature.key, problem, found, length, row))
+    return limited(Kept.first(counts, length), rows, feature.key, noun, area)
+
+
+def limited(kept: Kept, rows: BatchRows, key: str, noun: str, area: int) -> Kept:
+    """Keep nothing of rows whose images would need too much memory, and let them fail."""
+    lengths = kept.numbers.lengths
+    per_row = len(lengths) // max(1, rows.count)
+    totals = lengths.reshape(rows.count, per_row).sum(axis=1)
+    is_good = totals * area <= LARGEST_ROW
+    for row in np.flatnonzero(~is_good).tolist():
+        error = CorruptDataError(
+            Defect.FEATURE_SHAPE,
+            f"feature {key!r} has too many {noun}s",
+            found=f"{counted(totals[row], noun)} of {area:,} pixels",
+            expected=f"at most {LARGEST_ROW:,} pixels in all",
+            feature=key,
+            record=row,
+        )
+        rows.fail(row, error)
+    if is_good.all():
+        return kept
+    is_kept = np.repeat(is_good, per_row)
+    numbers = kept.numbers.values[np.repeat(is_kept, lengths)]
+    return kept._replace(numbers=RaggedArray(numbers, offsets_from_lengths(lengths * is_kept)))
+
+
+# -- what masks and boxes follow -------------------------------------------------------------------
+
+
+def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:
+    """Raise OptionError if the images that the feature `name` follows are missing or ambiguous."""
+    images = images_in(features)
+    if of is not None and of not in images:
+        hint = suggest_names(of, images, "the loader has no Image")
+        raise OptionError(
+            f"feature {name!r}: {of!r} is not an Image or Patches; {hint}",
+            option="of",
+            value=of,
+        )
+    if of is None and len(images) > 1:
+        raise ambiguous(name, list(images))
+
+
+def ambiguous(name: str, leaders: Sequence[str | None]) -> OptionError:
+    """Return the error for a feature that could follow several."""
+    return OptionError(
+        f"feature {name!r} could follow {' or '.join(map(repr, leaders))}",
+        option="of",
+        remedy=f"Pass {' or '.join(option('of', leader) for leader in leaders)}.",
+    )
+
+
+def leading(of: str | None, rows: BatchRows) -> ImageBuffer | None:
+    """Return the images to follow, already begun; None without images."""
+    images = {
+        name: buffer for name, buffer in rows.buffers.items() if isinstance(buffer, ImageBuffer)
+    }
+    return next(iter(images.values()), None) if of is None else images[of]

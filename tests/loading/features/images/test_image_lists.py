@@ -1,0 +1,170 @@
+"""Lists of images: each is what the same image is alone, ragged or padded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.raising import raises
+from tests.reading import written
+
+import recordsmith as rs
+from recordsmith.image import encode_mask
+from recordsmith.support.errors import CorruptDataError, OptionError
+
+COUNTS = [2, 0, 3, 1, 0, 4]
+OPTIONS: list[dict[str, Any]] = [
+    {"size": 12},
+    {"size": (9, 14), "fit": "center-crop", "layout": "CHW", "dtype": "float32", "mean": 0.5},
+    {"size": 10, "fit": "random-crop", "flip": "both"},
+    {"fit": "pad"},
+]
+
+
+@pytest.fixture
+def records(images: ModuleType) -> list[dict[str, Any]]:
+    """Record n has COUNTS[n] images, a mask for each, and their names; without images no key."""
+    found = []
+    for row, count in enumerate(COUNTS):
+        sides = [(20 + 3 * row, 15 + 2 * at) for at in range(count)]
+        pixels = [images.noise(width, height) for height, width in sides]
+        record: dict[str, Any] = {"id": row, "names": [f"{row}/{at}" for at in range(count)]}
+        if count:
+            record["images"] = [images.encode(image, "PNG") for image in pixels]
+            record["masks"] = [encode_mask(np.asarray(image)[..., 0] // 50) for image in pixels]
+        found.append(record)
+    return found
+
+
+def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
+    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
+    return batch
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_an_image_of_a_list_is_what_it_is_alone(
+    tmp_path: Path, records: list[dict[str, Any]], options: dict[str, Any]
+) -> None:
+    dataset = written(tmp_path, records)
+    kinds: Any = {"ragged": {}, "padded": {}, "cut": {"length": 2, "too_long": "cut"}}
+    for kind, more in kinds.items():
+        count: Any = "ragged" if kind == "ragged" else "padded"
+        features = {
+            "x": rs.Image("images", **options, count=count, **more),
+            "m": rs.Mask("masks", count=count, fill=9),
+            "names": rs.Text("names", "ragged"),
+        }
+        batch = only(dataset, features)
+        width = {"ragged": None, "padded": 4, "cut": 2}[kind]
+        lengths = np.minimum(COUNTS, width or 4)
+        if width is None:
+            np.testing.assert_array_equal(batch["x"].row_splits, np.cumsum([0, *lengths]))
+            np.testing.assert_array_equal(batch["m"].row_splits, batch["x"].row_splits)
+        else:
+            np.testing.assert_array_equal(batch["x_lengths"], lengths)
+            np.testing.assert_array_equal(batch["m_lengths"], lengths)
+            assert batch["x"].shape[:2] == batch["m"].shape[:2] == (len(COUNTS), width)
+        for row, record in enumerate(records):
+            kept = slice(None, int(lengths[row]))
+            assert batch["names"][row] == record["names"]
+            assert len(batch["x"][row]) == (lengths[row] if width is None else width)
+            for at in range(lengths[row]):
+                one = {"i": record["images"][at], "m": record["masks"][at]}
+                # at the same place of the epoch, so that its random numbers are the same
+                alone = written(tmp_path, [one] * (row + 1))
+                same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
+                expected = only(alone, same)
+                for name in ("x", "m"):
+                    found, image = batch[name][row][at], expected[name][row]
+                    if options == {"fit": "pad"}:  # the frame is that of the batch
+                        height, width_of = expected["x_sizes"][row]
+                        assert batch["x_sizes"][row][at].tolist() == [height, width_of]
+                        found, image = found[:height, :width_of], image[:height, :width_of]
+                    np.testing.assert_array_equal(found, image)
+            if width is not None:
+                black = batch["x"][row][kept.stop :]
+                assert (black == (-0.5 if "mean" in options else 0)).all()
+                assert (batch["m"][row][kept.stop :] == 9).all()
+
+
+def test_raw_pixels_and_masks_of_their_own(
+    tmp_path: Path, records: list[dict[str, Any]], images: ModuleType
+) -> None:
+    pixels = np.arange(3 * 4 * 5 * 3, dtype=np.uint8).reshape(3, 4, 5, 3)
+    rows = [[pixels[0].tobytes()], [], [image.tobytes() for image in pixels]]
+    dataset = written(tmp_path, [{"raw": row} for row in rows])
+    batch = only(dataset, {"x": rs.Image("raw", raw_shape=(4, 5, 3), count="ragged")})
+    np.testing.assert_array_equal(batch["x"].values, pixels[[0, 0, 1, 2]])
+    mask = rs.Mask("masks", size=6, count="padded", length=5)
+    batch = only(written(tmp_path, records), {"m": mask})
+    assert batch["m"].shape == (6, 5, 6, 6)
+    np.testing.assert_array_equal(batch["m_lengths"], COUNTS)
+    image = rs.Image("images", fit="pad", count="ragged")
+    none = only(written(tmp_path, records)[[1, 4]], {"x": image})
+    assert none["x"].row_splits.tolist() == [0, 0, 0]
+
+
+def test_bad_images_of_lists_are_errors_of_their_record(
+    tmp_path: Path, records: list[dict[str, Any]]
+) -> None:
+    few = {**records[2], "masks": records[2]["masks"][:2]}
+    bad = {**records[2], "images": [*records[2]["images"][:2], b"?"]}
+    dataset = written(tmp_path, [records[0], few, bad, records[5], records[3]])
+    features = {"x": rs.Image("images", 8, count="ragged"), "m": rs.Mask("masks", count="ragged")}
+    faults: list[tuple[int, dict[str, Any]]] = [
+        (1, {"found": "2 masks", "expected": "3", "feature": "masks"}),
+        (2, {"match": "image 2 of 3", "feature": "images"}),
+    ]
+    for row, fields in faults:
+        with raises(CorruptDataError, record=row, **fields):
+            only(dataset[[0, row]], features)
+    batch = only(dataset, features, skip_errors=2)
+    assert batch["x"].lengths.tolist() == batch["m"].lengths.tolist() == [2, 4, 1]
+    short = rs.Image("images", 8, count="padded", length=3)
+    with raises(CorruptDataError, record=3, found="4 images", expected="at most 3"):
+        only(dataset[[0, 3]], {"x": short})
+    assert only(dataset[[0, 3]], {"x": short}, skip_errors=1)["x_lengths"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"count": "some"}, "count"),
+        ({"count": "ragged", "length": 3}, "length"),
+        ({"count": "padded", "too_long": "cut"}, "length"),
+        ({"count": "padded", "length": -1}, "length"),
+        ({"count": "ragged", "raw_shape": ("h", "w", 3)}, "count"),
+        ({}, "shape"),
+    ],
+)
+def test_options_of_lists(
+    tmp_path: Path, records: list[dict[str, Any]], options: Any, option: str
+) -> None:
+    dataset = written(tmp_path, records)
+    with raises(OptionError, option=option):
+        rs.Loader(dataset, {"x": rs.Image("images", 8, **options)}, batch_size=2)
+
+
+def test_boxes_and_masks_of_other_lists(tmp_path: Path, records: list[dict[str, Any]]) -> None:
+    dataset = written(tmp_path, records)
+    image = rs.Image("images", 8, count="ragged")
+    for other in (rs.Mask("masks", count="padded"), rs.Mask("masks", count=2), rs.Boxes()):
+        with raises(OptionError):
+            rs.Loader(dataset, {"x": image, "m": other}, batch_size=2)
+
+
+def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, Any]]) -> None:
+    def halve(example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "x": example["x"][:, ::2, ::2]}
+
+    dataset = written(tmp_path, records)
+    features = {"x": rs.Image("images", 8, count="ragged")}
+    whole = only(dataset, features)["x"]
+    halved = only(dataset, features, map_examples=halve)["x"]
+    np.testing.assert_array_equal(halved.values, whole.values[:, ::2, ::2])
+    assert halved.lengths.tolist() == COUNTS
+    assert (whole == only(dataset, features)["x"]).all()
+    assert (whole[[0, 2]] != only(dataset[[0, 5]], features)["x"]).tolist() == [False, True]

@@ -1,0 +1,278 @@
+"""Masks of objects are those of the boxes in the batch, wherever these are moved.
+
+Each image shows its objects as rectangles of the grey 20 times their label, so what a mask has to
+cover is seen in the image.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.raising import raises
+from tests.reading import written
+
+import recordsmith as rs
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_MASK
+from recordsmith.image import encode_mask
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+
+SIDES = [(40, 60), (64, 32), (33, 77), (50, 50), (48, 48)]
+FITS: list[dict[str, Any]] = [
+    {"size": (48, 32), "interpolation": "nearest"},
+    {"size": 32, "fit": "crop-or-pad"},
+    {"size": 20, "fit": "center-crop", "interpolation": "nearest"},
+    {"size": (30, 45), "fit": "contain", "interpolation": "nearest"},
+    {"size": 40, "fit": "random-crop", "interpolation": "nearest"},
+    {"fit": "pad"},
+    {"fit": "pad", "shorter_side": 45, "interpolation": "nearest"},
+]
+
+
+def example(number: int, images: Any, **more: Any) -> dict[str, Any]:
+    """Image `number` has as many objects, in cells of a grid, so that none covers another."""
+    height, width = SIDES[number % len(SIDES)]
+    rng = np.random.default_rng(number)
+    pixels, masks, boxes = np.zeros((height, width), np.uint8), [], []
+    for at in range(number % 7):
+        cell = np.array([at // 3 * height // 3, at % 3 * width // 3])
+        low = cell + rng.integers(0, 3, 2)
+        high = low + rng.integers(3, np.array([height, width]) // 3 - 3)
+        mask = np.zeros((height, width), np.uint8)
+        mask[low[0] : high[0], low[1] : high[1]] = 1
+        pixels += mask * np.uint8(20 * (at + 1))
+        masks.append(encode_mask(mask))
+        boxes.append(np.concatenate([low / (height, width), high / (height, width)]))
+    sides = np.array(boxes, np.float32).reshape(-1, 4).T
+    return {
+        "image/encoded": images.encode(Image.fromarray(pixels), "PNG"),
+        OBJECT_LABEL: np.arange(1, len(masks) + 1),
+        OBJECT_MASK: masks,
+        **dict(zip(BOX, sides, strict=True)),
+        "id": number,
+        **more,
+    }
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, images: Any) -> rs.Dataset:
+    return written(tmp_path, [example(number, images) for number in range(14)])
+
+
+def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
+    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
+    return batch
+
+
+def ragged_of(batch: Any, name: str) -> list[np.ndarray]:
+    return [row[:n] for row, n in zip(batch[name], batch[f"{name}_lengths"], strict=True)]
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("flip", [None, "both"])
+@pytest.mark.parametrize(
+    "boxes", [{}, {"min_visible": 0.6}, {"length": 2, "too_long": "cut"}, {"length": 9}]
+)
+def test_each_mask_covers_the_object_of_its_box(
+    dataset: rs.Dataset, fit: dict[str, Any], flip: Any, boxes: dict[str, Any]
+) -> None:
+    features = {
+        "masks": rs.Mask(OBJECT_MASK),
+        "padded": rs.Mask(OBJECT_MASK, of="boxes", count="padded", dtype="int32", fill=7),
+        "boxes": rs.Boxes(unit="pixel", **boxes),
+        "image": rs.Image(**fit, flip=flip, channels=1),
+    }
+    batch = only(dataset, features, seed=5)
+    grey, masks = batch["image"][..., 0], batch["masks"]
+    np.testing.assert_array_equal(masks.lengths, batch["boxes_lengths"])
+    np.testing.assert_array_equal(batch["padded_lengths"], batch["boxes_lengths"])
+    assert batch["padded"].shape[:2] == batch["boxes"].shape[:2]
+    assert batch["padded"].dtype == np.int32
+    labels = batch["boxes_labels"]
+    is_padding = labels == -1
+    assert (batch["padded"][is_padding] == 7).all()
+    for row, padded in enumerate(ragged_of(batch, "padded")):
+        expected = grey[row] == 20 * labels[row][~is_padding[row], np.newaxis, np.newaxis]
+        if fit != {"fit": "pad"}:  # the padding of an image is not that of its masks
+            np.testing.assert_array_equal(masks[row], expected)
+        frame = np.arange(padded[0].size).reshape(padded[0].shape) if len(padded) else None
+        for mask, other, box in zip(masks[row], padded, batch["boxes"][row], strict=False):
+            np.testing.assert_array_equal(mask == 1, other == 1)
+            if frame is not None and mask.any():
+                where = np.argwhere(mask)
+                seen = np.concatenate([where.min(axis=0), where.max(axis=0) + 1])
+                np.testing.assert_allclose(seen, box, atol=1)
+
+
+@pytest.mark.parametrize("with_boxes", [True, False])
+def test_masks_of_patches(dataset: rs.Dataset, with_boxes: bool) -> None:
+    boxes = {"boxes": rs.Boxes()} if with_boxes else {}
+    patches = rs.Patches(20, 3, flip="both", channels=1)
+    features = {"image": patches, "masks": rs.Mask(OBJECT_MASK, count="padded"), **boxes}
+    batch = only(dataset, features)
+    assert batch["masks"].shape[:2] == (14, 3)
+    for row, patch in np.ndindex(14, 3):
+        count = batch["masks_lengths"][row, patch]
+        labels = np.arange(1, row % 7 + 1)
+        if with_boxes:
+            assert count == batch["boxes_lengths"][row, patch]
+            labels = batch["boxes_labels"][row, patch, :count]
+        assert count == len(labels)
+        grey = batch["image"][row, patch, ..., 0]
+        expected = grey == 20 * labels[:, np.newaxis, np.newaxis]
+        np.testing.assert_array_equal(batch["masks"][row, patch, :count], expected)
+        assert not batch["masks"][row, patch, count:].any()
+
+
+def test_without_boxes_all_masks_stay(dataset: rs.Dataset) -> None:
+    image, corner = rs.Image(size=8, fit="crop-or-pad"), {"size": 8, "fit": "crop-or-pad"}
+    own = rs.Mask(OBJECT_MASK, **corner)
+    batch = only(dataset, {"image": image, "masks": OBJECT_MASK, "own": own})
+    np.testing.assert_array_equal(batch["masks"].lengths, np.arange(14) % 7)
+    assert (batch["masks"] == batch["own"]).all()
+    cut = rs.Mask(OBJECT_MASK, count="padded", length=2, too_long="cut")
+    batch = only(dataset, {"image": image, "masks": cut})
+    assert batch["masks"].shape == (14, 2, 8, 8)
+    np.testing.assert_array_equal(batch["masks_lengths"], np.minimum(np.arange(14) % 7, 2))
+    assert isinstance(only(dataset, {"x": rs.Bytes(OBJECT_MASK, "ragged")})["x"], rs.RaggedArray)
+
+
+def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> None:
+    good = example(2, images)
+    masks = [good[OBJECT_MASK][0], b"?"]
+    sides = {key: [0.1, outside] for key, outside in zip(BOX, (1.2, 1.2, 1.5, 1.5), strict=True)}
+    sides |= {key: [value + 0.3, 1.5] for key, (value, _) in sides.items() if "max" in key}
+    dataset = written(tmp_path, [{**good, **sides, OBJECT_MASK: masks}])
+    features = {"image": rs.Image(size=30), "masks": rs.Mask(OBJECT_MASK)}
+    assert only(dataset, {**features, "boxes": rs.Boxes()})["masks"].lengths.tolist() == [1]
+    with raises(CorruptDataError, record=0):
+        only(dataset, features)
+
+
+IMAGE = rs.Image(size=8)
+PADDED = rs.Mask(OBJECT_MASK, count="padded", length=3)
+TOO_FEW = {"found": "1 mask", "expected": "2", "defect": Defect.FEATURE_SHAPE}
+
+
+@pytest.mark.parametrize("count", ["ragged", "padded"])
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        (lambda masks: masks[:1], TOO_FEW),
+        (lambda masks: [*masks, masks[0]], {"found": "3 masks"}),
+        (lambda masks: [masks[0], encode_mask(np.ones((3, 4), np.uint8))], {"found": "4 x 3"}),
+        (lambda masks: [masks[0], b""], {"match": "mask 1 of 2: .*empty"}),
+        (lambda masks: [masks[0], b"junk"], {"match": "mask 1 of 2"}),
+        (lambda masks: [masks[0][:45], masks[1]], {"match": "mask 0 of 2"}),
+    ],
+)
+def test_bad_masks_are_errors_of_their_record(
+    tmp_path: Path, images: Any, change: Any, fields: dict[str, Any], count: Any
+) -> None:
+    good = example(2, images)
+    bad = {**good, OBJECT_MASK: change(good[OBJECT_MASK])}
+    dataset = written(tmp_path, [good, bad, good])
+    features = {
+        "image": rs.Image(size=30),
+        "boxes": rs.Boxes(),
+        "masks": rs.Mask(OBJECT_MASK, count=count),
+    }
+    fields = {"record": 1, "path": tmp_path / "0.tfrecord", "feature": OBJECT_MASK} | fields
+    with raises(CorruptDataError, **fields):
+        only(dataset, features)
+    batch = only(dataset, features, skip_errors=1)
+    assert len(batch["masks"]) == len(batch["boxes"]) == 2
+
+
+def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
+    """Nothing is allocated for them."""
+    good, small = example(1, images), images.encode(images.noise(1, 1), "PNG")
+    mask = encode_mask(np.ones((1, 1), np.uint8))
+    bad = {**good, "image/encoded": small, OBJECT_MASK: [mask] * 3000}
+    features = {"image": rs.Image(size=1000), "masks": rs.Mask(OBJECT_MASK)}
+    of_list = {"list": rs.Image(OBJECT_MASK, 1000, count="padded")}
+    dataset = written(tmp_path, [good, bad])
+    for declared, noun in ((features, "masks"), (of_list, "images")):
+        with raises(CorruptDataError, record=1, found=f"3,000 {noun} of 1,000,000 pixels"):
+            only(dataset, declared)
+        for column in only(dataset, declared, skip_errors=1).values():
+            assert len(column) == 1
+
+
+@pytest.mark.parametrize(
+    ("features", "option"),
+    [
+        ({"a": IMAGE, "m": rs.Mask(OBJECT_MASK, count=2)}, "count"),
+        ({"a": IMAGE, "m": rs.Mask(OBJECT_MASK, of="c")}, "of"),
+        ({"a": IMAGE, "b": IMAGE, "m": rs.Mask(OBJECT_MASK)}, "of"),
+        ({"a": IMAGE, "b": rs.Boxes(), "c": rs.Boxes(), "m": rs.Mask(OBJECT_MASK)}, "of"),
+        ({"a": IMAGE, "b": rs.Boxes(), "c": rs.Boxes(), "m": rs.Mask(OBJECT_MASK, of="a")}, "of"),
+        ({"b": rs.Boxes(), "m": rs.Mask(OBJECT_MASK)}, "size"),
+        ({"a": rs.Patches(8, 2), "m": rs.Mask(OBJECT_MASK)}, "count"),
+        ({"a": IMAGE, "b": rs.Boxes(length=3), "m": PADDED}, "length"),
+    ],
+)
+def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) -> None:
+    with raises(OptionError, option=option):
+        rs.Loader(dataset, features, batch_size=2)
+
+
+def test_of_several_images_each_has_its_boxes_and_masks(dataset: rs.Dataset) -> None:
+    features = {
+        "a": rs.Image(size=30),
+        "b": rs.Image(size=8, fit="crop-or-pad"),
+        "in_a": rs.Boxes(of="a"),
+        "in_b": rs.Boxes(of="b"),
+        "mask_a": rs.Mask(OBJECT_MASK, of="a"),
+        "mask_b": rs.Mask(OBJECT_MASK, of="in_b"),
+    }
+    batch = only(dataset, features)
+    for name in "ab":
+        np.testing.assert_array_equal(batch[f"mask_{name}"].lengths, batch[f"in_{name}_lengths"])
+    assert batch["mask_a"].values.shape[1:] == (30, 30)
+    assert batch["mask_b"].values.shape[1:] == (8, 8)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 5])
+def test_ranks_and_resuming_change_nothing(dataset: rs.Dataset, world_size: int) -> None:
+    features = {
+        "image": rs.Image(size=24, fit="random-crop", flip="both"),
+        "boxes": rs.Boxes(of="image"),
+        "masks": rs.Mask(OBJECT_MASK),
+        "images": rs.Image(OBJECT_MASK, 9, "random-crop", count="ragged"),
+        "id": "id",
+    }
+
+    def make(rank: int, threads: int = 0, size: int = world_size) -> rs.Loader:
+        return rs.Loader(
+            dataset, features, batch_size=2, shuffle=True, seed=3, epochs=2, threads=threads,
+            rank=rank, world_size=size, last_batch="keep" if size == 1 else "pad",
+        )  # fmt: skip
+
+    def rows(batches: Any) -> dict[int, list[bytes]]:
+        """Of an epoch, by id; a record that pads an epoch is equal to itself."""
+        return {
+            int(batch["id"][row]): [batch[name][row].tobytes() for name in ("masks", "images")]
+            for batch in batches
+            for row in range(len(batch["id"]))
+        }
+
+    whole, found = make(0, size=1), {}
+    first = [batch for batch in whole if whole.epoch == 0 or len(batch["id"])][:7]
+    for rank in range(world_size):
+        loader = make(rank, threads=2)
+        batches, states = [], [json.dumps(loader.state_dict())]
+        for batch in loader:
+            batches.append(batch)
+            states.append(json.dumps(loader.state_dict()))
+        found |= rows(batches[: len(batches) // 2])
+        for step in (1, len(batches) - 1):
+            again = make(rank)
+            again.load_state_dict(json.loads(states[step]))
+            for ours, theirs in zip(again, batches[step:], strict=True):
+                assert all(ours[name].tolist() == theirs[name].tolist() for name in ours)
+    assert found == rows(first)

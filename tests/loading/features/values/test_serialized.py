@@ -1,0 +1,215 @@
+"""Serialized: arrays of serialised tensors, of one shape or of several.
+
+That tensors have TensorFlow's values is tested in tests/interop/test_serialized_tensors.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.raising import raises
+from tests.reading import written
+from tests.serialized_tensors import field, header, serialized
+
+import recordsmith as rs
+
+ROWS = 23
+GENERATOR = np.random.default_rng(0)
+FIXED = GENERATOR.normal(size=(ROWS, 3, 4)).astype(np.float32)
+RAGGED = [FIXED[row, : row % 4] for row in range(ROWS)]
+ANY = [FIXED[row, : row % 4, : row % 3].reshape(-1, *(1,) * (row % 2)) for row in range(ROWS)]
+TEXTS = np.array([[b"", b"\xff" * (row % 200)] for row in range(ROWS)], object)
+TRUTHS = FIXED[:, 0] > 0
+
+
+def record(row: int) -> dict[str, Any]:
+    return {
+        "fixed": serialized(FIXED[row]),
+        "listed": header(1, [3, 4]) + field(5, FIXED[row].tobytes()),
+        "ragged": serialized(RAGGED[row]),
+        "any": serialized(ANY[row]),
+        "texts": serialized(TEXTS[row], "string"),
+        "some texts": serialized(TEXTS[row][: row % 3], "string"),
+        "truths": serialized(TRUTHS[row]),
+        "empty": serialized(np.zeros((0, 2), np.int64)),
+        "two": [serialized(FIXED[row]), serialized(-FIXED[row])],
+        "padded": [b"", serialized(FIXED[row])],
+        "padded texts": [serialized(TEXTS[row], "string"), b""],
+        "image": b"\xff\xd8\xff" + bytes(20),
+        "odd": serialized(FIXED[row]) if row % 5 else b"\0",
+        "dtypes": serialized(FIXED[row] if row % 5 else FIXED[row].astype(np.float64)),
+        "id": row,
+    }
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    return written(tmp_path_factory.mktemp("tensors"), map(record, range(ROWS)))
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Of a batch and its rows: the same values, of the same dtype and shape."""
+    assert len(found) == len(expected)
+    for mine, other in zip(found, expected, strict=True):
+        if isinstance(mine, rs.BytesArray):
+            assert mine.tolist() == np.asarray(other, object).tolist()
+            continue
+        assert (mine.dtype, mine.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "expected", "is_ragged"),
+    [
+        ("fixed", {}, FIXED, False),
+        ("fixed", {"shape": (3, 4), "dtype": "float32"}, FIXED, False),
+        ("fixed", {"shape": (None, 4)}, FIXED, True),
+        ("listed", {}, FIXED, False),
+        ("ragged", {}, RAGGED, True),
+        ("texts", {}, TEXTS, False),
+        ("some texts", {}, [row[: at % 3] for at, row in enumerate(TEXTS)], True),
+        ("truths", {}, TRUTHS, False),
+        ("empty", {}, np.zeros((ROWS, 0, 2), np.int64), False),
+        ("two", {}, np.stack([FIXED, -FIXED], 1), False),
+        ("padded", {"shape": (3, 4), "dtype": "float32"}, np.stack([0 * FIXED, FIXED], 1), False),
+        (
+            "padded texts",
+            {"shape": (2,), "dtype": "string"},
+            [[row, [b"", b""]] for row in TEXTS.tolist()],
+            False,
+        ),
+    ],
+)
+def test_tensors(
+    dataset: rs.Dataset, key: str, options: Any, expected: Any, *, is_ragged: bool
+) -> None:
+    loader = rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=5)
+    at = 0
+    for batch in loader:
+        rows = expected[at : at + 5]
+        assert isinstance(batch["x"], rs.RaggedArray) == is_ragged
+        assert_same(batch["x"], rows)
+        at += 5
+    one = next(iter(rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=1)))["x"]
+    if isinstance(one, np.ndarray):  # bytes of values begin anywhere
+        assert one.flags.aligned
+        assert one.flags.writeable
+    if not options:
+        assert_same(next(iter(rs.Loader(dataset, [key], batch_size=5)))[key], expected[:5])
+    spec = loader.spec()["x"]
+    assert (spec.kind, spec.is_ragged) == ("bytes" if "text" in key else "numbers", is_ragged)
+    assert spec.dtype is None or spec.dtype == batch["x"][0].dtype
+    if key == "ragged":
+        assert spec.shape == (None, None, 4)
+
+
+def test_tensors_of_any_shape(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, {"x": rs.Serialized("any", "ragged")}, batch_size=ROWS)
+    batch = next(iter(loader))
+    assert batch["x_shape"].tolist() == [list(array.shape) for array in ANY]
+    assert_same(batch["x"], [array.reshape(-1) for array in ANY])
+
+
+def test_headers_of_equal_length_that_differ(batch: Any) -> None:
+    arrays = [FIXED[row].reshape((3, 4) if row % 2 else (4, 3)) for row in range(4)]
+    values = [serialized(array) for array in arrays]
+    found = batch(rs.Serialized("k", "ragged", "float32"), values)
+    assert found["x_shape"].tolist() == [[4, 3], [3, 4]] * 2
+    assert_same(found["x"], [array.reshape(-1) for array in arrays])
+    with raises(rs.CorruptDataError, record=1, found="float32 [3, 4]"):
+        batch(rs.Serialized("k", (4, 3), "float32"), values)
+    with raises(rs.CorruptDataError, record=2, feature="k", found="a bool that is neither 0 nor 1"):
+        batch(
+            rs.Serialized("k", (), "bool"), [serialized(True)] * 2 + [serialized(True)[:-1] + b"\2"]
+        )
+
+
+def test_a_key_alone_is_an_array_if_all_records_have_a_tensor(dataset: rs.Dataset) -> None:
+    batch = next(iter(rs.Loader(dataset, None, batch_size=2)))
+    kinds = {key for key, entry in batch.items() if isinstance(entry, rs.BytesArray)}
+    assert kinds == {"any", "padded", "padded texts", "texts", "image", "odd", "dtypes"}
+    assert batch["two"].shape == (2, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "option"),
+    [
+        ("fixed", {"shape": (3, 5)}, "shape"),
+        ("fixed", {"shape": (12,)}, "shape"),
+        ("fixed", {"shape": (None, 5)}, "shape"),
+        ("fixed", {"dtype": "int32"}, "dtype"),
+        ("fixed", {"dtype": "float8_e5m2"}, "dtype"),
+        ("fixed", {"shape": (3, None)}, "shape"),
+        ("fixed", {"shape": (-1,)}, "shape"),
+        ("fixed", {"shape": "any"}, "shape"),
+        ("any", {}, "shape"),
+        ("two", {"shape": (None, 4)}, "shape"),
+        ("two", {"shape": "ragged"}, "shape"),
+        ("dtypes", {}, "dtype"),
+        ("odd", {}, "features"),
+        ("odd", {"shape": (3, 4)}, "features"),
+        ("image", {"shape": (3, 4), "dtype": "uint8"}, "features"),
+        ("id", {}, "features"),
+        ("other", {}, "features"),
+    ],
+)
+def test_what_the_schema_shows_to_be_wrong(
+    dataset: rs.Dataset, key: str, options: Any, option: str
+) -> None:
+    with raises(rs.OptionError, option=option):
+        rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=5)
+
+
+@pytest.mark.parametrize("key", ["odd", "dtypes"])
+def test_records_with_another_tensor_are_skipped(dataset: rs.Dataset, key: str) -> None:
+    features = {"x": rs.Serialized(key, (3, 4), "float32"), "id": rs.Scalar("id")}
+    loader = rs.Loader(dataset, features, batch_size=5, skip_errors=9)
+    batches = list(loader)
+    kept = [row for row in range(ROWS) if row % 5]
+    np.testing.assert_array_equal(np.concatenate([batch["x"] for batch in batches]), FIXED[kept])
+    assert {error.record for error in loader.skipped} == set(range(0, ROWS, 5))
+    with raises(rs.CorruptDataError, record=0, feature=key):
+        next(iter(rs.Loader(dataset, features, batch_size=5)))
+
+
+def test_the_record_of_one_of_several_tensors(tmp_path: Path) -> None:
+    values = [[serialized([1]), serialized([1])], [serialized([1]), serialized([1, 2])]]
+    dataset = written(tmp_path, [{"x": value} for value in values])
+    with raises(rs.CorruptDataError, record=1, found="int64 [2]"):
+        next(iter(rs.Loader(dataset, {"x": rs.Serialized("x", (1,))}, batch_size=2)))
+
+
+def test_tensors_that_repeat_values_are_refused(tmp_path: Path) -> None:
+    """30 bytes, of which TensorFlow makes 4 GB."""
+    bomb = header(1, [1 << 15, 1 << 15]) + field(5, bytes(4))
+    dataset = written(tmp_path, [{"x": bomb, "n": [1] * 9}] * 2)
+    with raises(rs.OptionError, option="features"):
+        rs.Loader(dataset, {"x": rs.Serialized("x")}, batch_size=2)
+    feature = rs.Serialized("x", (1 << 15, 1 << 15), "float32")
+    with raises(rs.CorruptDataError, record=0, found="1 values"):
+        next(iter(rs.Loader(dataset, {"x": feature}, batch_size=2)))
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 5])
+def test_ranks_and_resuming(dataset: rs.Dataset, world_size: int) -> None:
+    features = {"x": rs.Serialized("ragged"), "id": rs.Scalar("id")}
+
+    def loader(rank: int) -> rs.Loader:
+        return rs.Loader(
+            dataset, features, batch_size=2, shuffle=True, seed=1, epochs=1, rank=rank,
+            world_size=world_size,
+        )  # fmt: skip
+
+    for rank in range(world_size):
+        whole = loader(rank)
+        expected = [(batch["id"].tolist(), batch["x"].tolist()) for batch in whole]
+        for ids, rows in expected:
+            assert rows == [RAGGED[row].tolist() for row in ids]
+        for step in range(len(expected)):
+            resumed = loader(rank)
+            resumed.load_state_dict(whole.state_after(step))
+            rest = [(batch["id"].tolist(), batch["x"].tolist()) for batch in resumed]
+            assert rest == expected[step:]
