@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import translate
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from recordsmith.format.example.payload import decode_key, encode_key
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.words import suggest_names
-from recordsmith.writing.reshaping.casting import Caster, CastKind, check_kind
+from recordsmith.writing.reshaping.casting import Caster, CastKind
 from recordsmith.writing.reshaping.recoding import (
     Recoder,
     RecodeTable,
@@ -87,8 +88,9 @@ class Edits:
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
         self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
-        casts = _checked("cast", cast)
-        self.cast = {key: check_kind(key, kind) for key, kind in casts.items()}
+        self.cast = dict(_checked("cast", cast))
+        for kind in self.cast.values():
+            check_word("cast", kind, get_args(CastKind))
         self._patterns = {
             name: re.compile(translate(name)) for name in self.drop if set(name) & set("*?[")
         }
