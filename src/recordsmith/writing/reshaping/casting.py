@@ -21,14 +21,17 @@ _VALUELESS = b"\x12\x00"  # a feature without a kind, or a feature list without 
 
 
 class Caster(ValueChange):
-    """Casts the values of one feature to another kind."""
+    """Casts the values of one feature to another kind, after a change of them if there is one."""
 
-    def __init__(self, key: str, kind: CastKind) -> None:
+    def __init__(self, key: str, kind: CastKind, change: ValueChange | None = None) -> None:
         self._key = key
         self._kind = kind
+        self._change = change
         self._dtype: Any = np.int64 if kind == "int64" else np.float32
 
     def __call__(self, value: bytes, field: int) -> bytes:
+        if self._change is not None:
+            value = self._change(value, field)
         return value if value == _VALUELESS else super().__call__(value, field)
 
     def _new(self, values: Any) -> Any:

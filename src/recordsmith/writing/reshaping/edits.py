@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
-from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -102,12 +101,13 @@ class Edits:
         self._numbers: dict[bytes, int] = {}
         edited = (*self.rename, *self.recode, *self.cast, *self.rename.values(), *self.add)
         for key in dict.fromkeys(edited):
-            new = self.rename.get(key)
+            new, table, kind = self.rename.get(key), self.recode.get(key), self.cast.get(key)
+            change: ValueChange | None = None if table is None else Recoder(key, table)
             self._numbers[encode_key(key)] = len(self._actions)
             self._actions.append(
                 KeyAction(
                     name=None if new is None else encode_key(new),
-                    new_value=self._value_change(key),
+                    new_value=change if kind is None else Caster(key, kind, change),
                     key=encode_key(key),
                 )
             )
@@ -116,15 +116,6 @@ class Edits:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the caches out of copies and pickles."""
         return {**self.__dict__, "_idle": []}
-
-    def _value_change(self, key: str) -> Callable[[bytes, int], bytes] | None:
-        """Return what changes the values of a feature, as in `KeyAction`."""
-        changes: list[ValueChange] = []
-        if key in self.recode:
-            changes.append(Recoder(key, self.recode[key]))
-        if key in self.cast:
-            changes.append(Caster(key, self.cast[key]))
-        return partial(_changed, changes) if changes else None
 
     @property
     def is_empty(self) -> bool:
@@ -290,12 +281,6 @@ class Edits:
             "cast": self.cast,
         }
         return {name: value for name, value in document.items() if value}
-
-
-def _changed(changes: list[ValueChange], value: bytes, field: int) -> bytes:
-    for change in changes:
-        value = change(value, field)
-    return value
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
