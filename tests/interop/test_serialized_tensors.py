@@ -107,6 +107,23 @@ def test_damaged_ones_are_read_as_tensorflow_does_or_refused(tf: Any, count: int
     assert count / 4 < equal < count * 0.9
 
 
+@pytest.mark.parametrize(
+    ("dtype", "sides", "values"),
+    [
+        ("int16", b"\x12\x02\x08\x03", b"\x3a\x02\x01\x02\x38\x7f"),
+        ("float32", b"\x12\x02\x08\x02", b"\x2d\0\0\x80\x3f" * 2),
+        ("complex128", b"", b"\x61abcdefgh\x61ABCDEFGH"),
+        ("bool", b"\x12\x02\x08\x02", b"\x58\x00\x58\x02"),
+        ("uint64", b"", b"\x88\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+    ],
+)
+def test_lists_that_are_not_packed(tf: Any, dtype: str, sides: bytes, values: bytes) -> None:
+    data = bytes([8, tf.as_dtype(dtype).as_datatype_enum, 18, len(sides)]) + sides + values
+    found_dtype, found = read(data)
+    assert found_dtype == dtype
+    assert_as_tensorflow_reads(tf, data, dtype, found)
+
+
 def test_a_cut_tensor_is_refused_by_both(tf: Any) -> None:
     data = tf.io.serialize_tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).numpy()
     for stop in range(len(data)):

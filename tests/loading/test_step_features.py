@@ -417,3 +417,14 @@ def test_frameworks(dataset: rs.Dataset) -> None:
     flat = rs.Loader(dataset, {"flat": features["flat"]}, batch_size=5)
     first = next(iter(batches(flat)))
     assert tf.reduce_all(first["flat"].values == tensors["flat"].values)
+
+
+def test_orders_by_features_of_the_context(videos: rs.Dataset) -> None:
+    for source in (
+        rs.Weighted(videos, by="id"),
+        rs.ByClass(videos, by="id", classes=12, examples=1),
+    ):
+        loader = rs.Loader(source, {"id": "id"}, batch_size=12, shuffle=True)
+        assert sorted(next(iter(loader))["id"].tolist()) == list(range(12))
+    with raises(rs.OptionError, option="key", value="frames", match="feature list"):
+        rs.Weighted(videos, by="frames")
