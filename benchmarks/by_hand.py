@@ -118,6 +118,16 @@ def feature(value: Any) -> bytes:
     return delimited(3, delimited(1, b"".join(map(varint, value))))
 
 
+def sequence_example(context: Mapping[str, Any], lists: Mapping[str, list[bytes]]) -> bytes:
+    """A tf.train.SequenceExample with a byte string in each step."""
+    entries = [
+        delimited(1, delimited(1, key.encode()) + delimited(2, steps))
+        for key, values in lists.items()
+        for steps in (b"".join(delimited(1, feature(value)) for value in values),)
+    ]
+    return example(context) + delimited(2, b"".join(entries))
+
+
 def example(features: Mapping[str, Any]) -> bytes:
     """A tf.train.Example with its features in the order of the dict."""
     entries = [

@@ -25,6 +25,7 @@ VERSION = 1
 """Raise it when what is made here changes: the folder's name holds it."""
 
 LARGE_BYTES = 110_000
+EMBEDDING_SIZE = 1536
 _SMALL_TIMES, _LARGE_TIMES = 25, 5  # the file of each as often makes a gigabyte
 CLASSES = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 
@@ -110,7 +111,9 @@ class Inputs:
         }
         self.camera_count = self.cameras["camera"].count
         self.random_count = 2_000 if quick else 20_000
+        self.embedding_count = 4_000 if quick else 40_000
         self.row_count = 40_000 if quick else 400_000
+        self.video_count = 100 if quick else 1_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self.record_counts = {  # of a damaged file: before it was damaged
             "small.tfrecord": self.small_count,
@@ -139,7 +142,11 @@ class Inputs:
             "small.parquet": partial(self._make_parquet, 1),
             "small-50-times.parquet": partial(self._make_parquet, 50),
             "large.tfrecord": self._make_large,
+            "embeddings.tfrecord": self._make_embeddings,
+            "embeddings.parquet": self._make_embedding_table,
+            "embeddings.raw": lambda path: self.embeddings().tofile(path),
             "masks.tfrecord": self._make_masks,
+            "videos.tfrecord": self._make_videos,
             "large-damaged.tfrecord": lambda path: self._damage(
                 "large.tfrecord", _LARGE_TIMES, path
             ),
@@ -312,6 +319,40 @@ class Inputs:
             for number in range(self.large_count):
                 features = {"image/encoded": rng.bytes(LARGE_BYTES), "image/class/label": number}
                 writer.write(example(features))
+
+    def embeddings(self) -> Any:
+        """float32, (rows, EMBEDDING_SIZE)."""
+        import numpy as np
+
+        shape = self.embedding_count, EMBEDDING_SIZE
+        return np.random.default_rng(2).standard_normal(shape, np.float32)
+
+    def _make_embeddings(self, path: Path) -> None:
+        from recordsmith import ShardWriter
+
+        with ShardWriter(path) as writer:
+            writer.write_columns({"embedding": self.embeddings()})
+
+    def _make_embedding_table(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        lists = pa.FixedSizeListArray.from_arrays(self.embeddings().ravel(), EMBEDDING_SIZE)
+        table = pa.table({"embedding": lists})
+        pq.write_table(table, path, row_group_size=1024, compression="none", use_dictionary=False)
+
+    def _make_videos(self, path: Path) -> None:
+        """SequenceExamples as those of YouTube-8M: 1,024 bytes for each of 150 to 300 seconds."""
+        import numpy as np
+
+        from by_hand import sequence_example
+        from recordsmith import ShardWriter
+
+        rng = np.random.default_rng(0)
+        with ShardWriter(path) as writer:
+            for number, steps in enumerate(rng.integers(150, 301, self.video_count).tolist()):
+                context = {"labels": rng.integers(0, 3862, 3).tolist(), "id": b"%d" % number}
+                writer.write(sequence_example(context, {"rgb": [rng.bytes(1024)] * steps}))
 
     def _make_masks(self, path: Path) -> None:
         """Masks of a few polygons, as large as those of Pascal VOC."""

@@ -49,7 +49,7 @@ PYTHON = {
         "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask "
         "Boxes Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar "
         "Tensor Stack Normalise Label OneHot MultiHot Ragged Padded Bytes Text Raw "
-        "Serialized Examples Position Present FeatureSpec bench"
+        "Serialized Steps Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"

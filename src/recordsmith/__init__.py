@@ -33,7 +33,7 @@ _HOMES = {
         "BlockShuffle Boxes BucketBySize ByClass Bytes ColorJitter Cutmix Episodes "
         "Examples Image Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed "
         "Padded Patches Position Present Ragged RandomErasing Raw Scalar Serialized Stack "
-        "Tensor Text Weighted bench"
+        "Steps Tensor Text Weighted bench"
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "

@@ -59,6 +59,7 @@ from recordsmith.loading import Raw as Raw
 from recordsmith.loading import Scalar as Scalar
 from recordsmith.loading import Serialized as Serialized
 from recordsmith.loading import Stack as Stack
+from recordsmith.loading import Steps as Steps
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted

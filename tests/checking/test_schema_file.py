@@ -8,11 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.reading import write_records
+from tests.serialized_tensors import serialized
 
 import recordsmith as rs
 from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.dataset import records_of
+from recordsmith.dataset.record_document import to_document
 
 from ..raising import raises
 
@@ -191,3 +195,34 @@ def test_feature_names_that_are_not_text(write, tmp_path: Path) -> None:
     assert set(SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
     assert "größe" in path.read_text("utf-8")
     assert rs.verify(data, schema=path).is_good
+
+
+def test_rules_of_serialised_tensors(tmp_path: Path) -> None:
+    """Their dtype and shape are in the schema, its rules, and what shows records."""
+
+    def write(name: str, *tensors: Any) -> Path:
+        return write_records(tmp_path / name, [{"x": serialized(one)} for one in tensors])
+
+    good = write("good", np.zeros((2, 3), "f4"), np.zeros((5, 3), "f4"))
+    rules = rs.schema(good)
+    features = json.loads(json.dumps(rules.to_json()))["features"]
+    assert features["x"]["tensor"] == {"dtype": "float32", "shape": [None, 3]}
+    assert SchemaFile.from_json(rules.to_json()) == rules
+    assert rs.verify(good, schema=rules).is_good
+    (table,) = rs.inspect(good).content().tables[-1:]
+    assert table.rows[0][1] == "bytes (tensor float32 [?, 3])"
+    bytes_table = next(t for t in rs.stats(good).content().tables if t.heads[0] == "bytes")
+    assert "tensor float32 [?, 3]" in bytes_table.rows[0]
+    record = write("one", np.zeros((2, 3), "f4"))
+    value = to_document(next(rs.open(record).records()))["features"]["x"]["values"][0]
+    assert value["tensor"] == "serialised tensor float32 [2, 3]"
+    for number, other in enumerate([np.zeros((2, 4), "f4"), np.zeros(3, "f4"), np.zeros((2, 3))]):
+        bad = write(f"bad {number}", np.zeros((7, 3), "f4"), other)
+        (defect,) = rs.verify(bad, schema=rules).defects
+        assert (defect.defect, defect.record, defect.feature) == (D.FEATURE_VALUE, 1, "x")
+    raw = write_records(tmp_path / "raw", [{"x": b"\0"}, {"x": b"text"}])
+    assert _found(raw, rules.to_json()) == [(D.FEATURE_VALUE, 0), (D.FEATURE_VALUE, 1)]
+    changes = rs.diff(good, record).schema
+    assert ("content", "tensor float32 [?, 3]") in [(change.what, change.a) for change in changes]
+    with pytest.raises(ValueError, match="content"):
+        SchemaFile.from_json(_document(x={"tensor": {"dtype": None, "shape": None}}))

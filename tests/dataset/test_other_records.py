@@ -29,7 +29,7 @@ RECORDS = {
     ],
 }
 DECODED = {
-    "SequenceExample": {"one", "in order", "batches", "columns", "arrow", "export csv"},
+    "SequenceExample": {"one", "in order", "batches", "columns", "loader", "arrow", "export csv"},
     "ELWC": {"arrow", "export csv"},
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import recordsmith as rs
 from recordsmith.format.example.serialized_tensor import TENSOR_DTYPES, describe_tensor, read_tensor
 from recordsmith.support.errors import CorruptDataError
 
@@ -104,6 +107,23 @@ def test_damaged_ones_are_read_as_tensorflow_does_or_refused(tf: Any, count: int
     assert count / 4 < equal < count * 0.9
 
 
+@pytest.mark.parametrize(
+    ("dtype", "sides", "values"),
+    [
+        ("int16", b"\x12\x02\x08\x03", b"\x3a\x02\x01\x02\x38\x7f"),
+        ("float32", b"\x12\x02\x08\x02", b"\x2d\0\0\x80\x3f" * 2),
+        ("complex128", b"", b"\x61abcdefgh\x61ABCDEFGH"),
+        ("bool", b"\x12\x02\x08\x02", b"\x58\x00\x58\x02"),
+        ("uint64", b"", b"\x88\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+    ],
+)
+def test_lists_that_are_not_packed(tf: Any, dtype: str, sides: bytes, values: bytes) -> None:
+    data = bytes([8, tf.as_dtype(dtype).as_datatype_enum, 18, len(sides)]) + sides + values
+    found_dtype, found = read(data)
+    assert found_dtype == dtype
+    assert_as_tensorflow_reads(tf, data, dtype, found)
+
+
 def test_a_cut_tensor_is_refused_by_both(tf: Any) -> None:
     data = tf.io.serialize_tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).numpy()
     for stop in range(len(data)):
@@ -112,3 +132,29 @@ def test_a_cut_tensor_is_refused_by_both(tf: Any) -> None:
         if stop > 16:  # before, TensorFlow makes zeros of a missing value, or a scalar
             with pytest.raises(tf.errors.InvalidArgumentError):
                 tf.io.parse_tensor(data[:stop], tf.float32)
+
+
+def test_the_program_for_tensorflow_parses_them(tf: Any, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    rows = [
+        {
+            "fixed": generator.normal(size=(2, 3)),
+            "ragged": generator.integers(0, 9, (row, 2), np.uint8),
+            "text": np.array([b"a", b"b" * row], object),
+        }
+        for row in range(4)
+    ]
+    path = tmp_path / "tensors.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for row in rows:
+            encoded = {key: tf.io.serialize_tensor(value).numpy() for key, value in row.items()}
+            writer.write_example({**encoded, "two": list(encoded.values())[:2]})
+    program = tmp_path / "program.py"
+    program.write_text(rs.reader_code(path, "tf"), "utf-8")
+    dataset = runpy.run_path(str(program))["dataset"]
+    assert dataset.element_spec["fixed"] == tf.TensorSpec((2, 3), tf.float64)
+    assert dataset.element_spec["ragged"] == tf.TensorSpec((None, 2), tf.uint8)
+    for found, row in zip(dataset.as_numpy_iterator(), rows, strict=True):
+        for key, values in row.items():
+            assert found[key].tolist() == values.tolist()
+        assert found["two"].shape == (2,)

@@ -29,6 +29,7 @@ STACK = {"keys": ["a", "b"], "shape": (2,)}
 RAW = {"key": "k", "shape": (2,), "dtype": "uint8"}
 
 NOT_NUMBERS = ("no such type", "S3", object, "datetime64[s]", 5)
+STEPS = {"feature": rs.Scalar("k")}
 FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     # a class, options that are valid, the option that is refused, and the options of each call
     (rs.Image, IMAGE, "key", [{"key": 224}]),
@@ -105,6 +106,18 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
         (0.5, "int64"), (300, "uint8"), (-1, "uint16"), ("0", None), (1e6, "float16"),
         (None, None), (2, "bool"), (2049, "float16"), (2**53 + 1, "float64"), (2**64, None),
     )]),
+    (rs.Steps, STEPS, "feature", [{"feature": feature} for feature in (
+        "k", rs.Position(), rs.Present("k"), rs.Steps(rs.Scalar("k")), rs.Boxes(), rs.Mask("k"),
+        rs.Image("k", 8, count=2), rs.Image("k", 8, raw_shape=("h", "w", 3)),
+    )]),
+    (rs.Steps, STEPS, "default", [{"feature": rs.Scalar("k", default=1)}]),
+    (rs.Steps, STEPS, "length", [{"length": length} for length in (-1, 2.5, "longest", True)]),
+    (rs.Steps, STEPS, "length", [{"too_long": "cut"}, {"length": "ragged", "too_long": "cut"}]),
+    (rs.Steps, STEPS, "length", [{"feature": rs.Ragged("k"), "length": 2}]),
+    (rs.Steps, STEPS, "too_long", [{"length": 3, "too_long": "drop"}]),
+    (rs.Steps, STEPS, "frames", [{"frames": frames} for frames in (0, 1.5, True, 1 << 17)]),
+    (rs.Steps, STEPS, "frames", [{"frames": 2, "length": 3}, {"choose": "random"}]),
+    (rs.Steps, STEPS, "choose", [{"frames": 2, "choose": "all"}]),
     *((feature, KEY, option, [{option: value} for value in values])
       for feature in (rs.OneHot, rs.MultiHot)
       for option, values in {
@@ -116,6 +129,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.OneHot, KEY | {"classes": 3}, "default", [{"default": value} for value in (3, -2, 0.5)]),
     (rs.Label, KEY, "default", [{"default": value} for value in (2**31, "cat", True)]),
     (rs.Raw, RAW, "dtype", [{"dtype": dtype} for dtype in (*NOT_NUMBERS[:4], None)]),
+    (rs.Raw, RAW, "default", [{"default": default} for default in (256, 0.5, [1, 2])]),
     (rs.Raw, RAW, "shape", [{"shape": shape} for shape in (
         [2], 2, (-1,), ("a",), "ragged", (2.0,), None,
     )]),

@@ -201,10 +201,17 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
 def _feature(dataset: Dataset, key: str, *, has_lists: bool = True) -> tuple[Kind, Measure]:
     schema, _ = dataset.view.preview_schema()
     kind, measure = _measured(schema, key)
-    if kind is None or (measure == "steps" and not has_lists):
+    if measure == "steps" and not has_lists:
+        raise OptionError(
+            f"{key!r} is a feature list",
+            option="key",
+            value=key,
+            expected="a feature of the context",
+        )
+    if kind is None:
         raise OptionError(
             f"the records have no feature {key!r}, or none of one kind; "
-            f"{suggest_names(key, schema.features, 'they have no features')}",
+            f"{suggest_names(key, schema.columns, 'they have no features')}",
             option="key",
             value=key,
         )
@@ -398,7 +405,7 @@ def _measured(schema: Schema, key: str) -> tuple[Kind | None, Measure]:
     """Return the kind of a feature and what is kept of it; None if it has no numbers."""
     if key in schema.sections.get("feature_lists", {}):
         return "bytes", "steps"
-    known = schema.features.get(key)
+    known = schema.columns.get(key)
     if known is None or known.kind not in ("bytes", "float", "int64"):
         return None, "count"
     return known.kind, "value" if known.shape == () else "count"

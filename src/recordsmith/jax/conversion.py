@@ -63,7 +63,7 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, A
 
 
 def _has_numbers(entry: Any) -> bool:
-    if isinstance(entry, RaggedArray):
+    while isinstance(entry, RaggedArray):
         entry = entry.values
     if isinstance(entry, np.ndarray):
         return entry.dtype.kind not in "OSU"

@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "features.numbers": "Padded Position Present Ragged Scalar Tensor",
         "features.stacking": "Stack",
         "features.serialized": "Serialized",
+        "features.steps": "Steps",
         "loader": "Loader",
         "measuring.bench": "bench",
         "measuring.bench_report": "BenchReport",

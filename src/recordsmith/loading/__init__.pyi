@@ -34,6 +34,7 @@ from recordsmith.loading.features.numbers import Scalar as Scalar
 from recordsmith.loading.features.numbers import Tensor as Tensor
 from recordsmith.loading.features.serialized import Serialized as Serialized
 from recordsmith.loading.features.stacking import Stack as Stack
+from recordsmith.loading.features.steps import Steps as Steps
 from recordsmith.loading.loader import Loader as Loader
 from recordsmith.loading.measuring.bench import bench as bench
 from recordsmith.loading.measuring.bench_report import BenchReport as BenchReport

@@ -17,7 +17,8 @@ class RaggedParts(NamedTuple):
     """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
 
     Attributes:
-        values: the framework's array of one axis, all rows end to end.
+        values: the framework's array, whose first axis has all rows end to end; or RaggedParts of
+            rows that are ragged themselves.
         row_splits: integers, (rows + 1,).
     """
 
@@ -37,12 +38,14 @@ def convert_entry(entry: Any, to_tensor: Callable[[Any], Any]) -> Any:
 
     Ragged numbers become `RaggedParts`; objects that are not of a loader stay as they are.
     """
-    values = entry.values if isinstance(entry, RaggedArray) else entry
+    values = entry
+    while isinstance(values, RaggedArray):
+        values = values.values
     is_text = isinstance(values, np.ndarray) and values.dtype.kind in "OSU"
     if is_text or isinstance(values, BytesArray):
         return entry.tolist()
     if isinstance(entry, RaggedArray):
-        return RaggedParts(to_tensor(values), to_tensor(entry.row_splits))
+        return RaggedParts(convert_entry(entry.values, to_tensor), to_tensor(entry.row_splits))
     return to_tensor(entry) if isinstance(entry, np.ndarray) else entry
 
 

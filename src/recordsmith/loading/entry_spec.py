@@ -19,14 +19,19 @@ class EntrySpec:
         kind: `numbers`, an ndarray; `text`, an ndarray of str objects; `bytes`, a BytesArray.
         dtype: of numbers; None for others.
         shape: the first axis counts examples; None for axes that differ between batches.
-        is_ragged: whether rows have different lengths, (batch, None): a RaggedArray, or an ndarray
-            of lists for text. Further axes, as of ragged images, are those of a value.
+        ragged_rank: how many axes after the first differ between rows, (batch, None, ...): those of
+            a RaggedArray, 2 if its rows are ragged, too, or of an ndarray of lists for text.
     """
 
     kind: Literal["numbers", "text", "bytes"]
     dtype: np.dtype[Any] | None
     shape: tuple[int | None, ...]
-    is_ragged: bool = False
+    ragged_rank: int = 0
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether rows have different lengths."""
+        return self.ragged_rank > 0
 
 
 def specs_of(
@@ -37,17 +42,20 @@ def specs_of(
 
 
 def _spec(entry: Column, batch_size: int | None, is_ragged_text: bool) -> EntrySpec:
-    values = entry.values if isinstance(entry, RaggedArray) else entry
-    is_ragged = isinstance(entry, RaggedArray) or is_ragged_text or _has_lists(entry)
+    values: Any = entry
+    ragged_rank = 0
+    while isinstance(values, RaggedArray):
+        values, ragged_rank = values.values, ragged_rank + 1
+    inner = values.shape[1:]
+    if is_ragged_text or _has_lists(entry):
+        ragged_rank, inner = 1, ()
     # an axis of length 0 in a batch without rows may have any length
-    inner = () if is_ragged and not isinstance(entry, RaggedArray) else values.shape[1:]
-    axes = (None,) if is_ragged else ()
-    shape = (batch_size, *axes, *(length or None for length in inner))
+    shape = (batch_size, *[None] * ragged_rank, *(length or None for length in inner))
     if isinstance(values, BytesArray):
-        return EntrySpec("bytes", None, shape, is_ragged)
+        return EntrySpec("bytes", None, shape, ragged_rank)
     if values.dtype == object:
-        return EntrySpec("text", None, shape, is_ragged)
-    return EntrySpec("numbers", values.dtype, shape, is_ragged)
+        return EntrySpec("text", None, shape, ragged_rank)
+    return EntrySpec("numbers", values.dtype, shape, ragged_rank)
 
 
 def _has_lists(entry: Any) -> bool:

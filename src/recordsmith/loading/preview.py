@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -46,12 +47,19 @@ class Preview(NamedTuple):
     faults: Mapping[str, DataError] = {}
 
     @property
+    def ambiguous(self) -> set[str]:
+        """The keys of both a feature of the context and a feature list."""
+        sections = self.schema.sections
+        lists = sections.get("feature_lists", {})
+        return {key for key in sections.get("context", ()) if key in lists}
+
+    @property
     def features(self) -> Mapping[str, FeatureSchema]:
         """The features of the schema, and those that only other records of the files have."""
         listed = self.listed or {}
         own = {
             key: known
-            for key, known in self.schema.features.items()
+            for key, known in self.schema.columns.items()
             if known.kind != "none" or key not in listed
         }
         return {**listed, **own}
@@ -64,8 +72,18 @@ class Preview(NamedTuple):
         listed: dict[str, FeatureSchema] | None = None
         if all(preview.listed is not None for preview in previews):
             listed = {key: known for one in previews for key, known in one.features.items()}
+        schemas = [preview.schema for preview in previews]
+        if {schema.payload for schema in schemas} == {"Example", "SequenceExample"}:
+            schemas = [  # the features of Examples are read as those of the context
+                schema
+                if schema.payload != "Example"
+                else replace(
+                    schema, payload="SequenceExample", sections={"context": schema.features}
+                )
+                for schema in schemas
+            ]
         return cls(
-            Schema.merged([preview.schema for preview in previews]),
+            Schema.merged(schemas),
             all(preview.is_complete for preview in previews),
             listed,
             all(preview.is_sure for preview in previews),

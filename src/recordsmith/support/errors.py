@@ -543,8 +543,8 @@ PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
     "mixed": ("of several types", "of several types"),
 }
 _READERS = {
-    "SequenceExample": "Load windows of their steps with Episodes, or read them one by one, or as "
-    "a table with to_arrow().",
+    "SequenceExample": "Load them with Loader, their feature lists with Steps, and windows with "
+    "Episodes; or read them one by one, or as a table with to_arrow().",
     "ELWC": "Read them as a table with to_arrow(), or as bytes with records().",
     "Event": "Read this log with TensorBoard, or its records as bytes with records().",
 }

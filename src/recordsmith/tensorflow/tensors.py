@@ -66,13 +66,16 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
             remedy=f"Convert it in {option('map_batches')}.",
         ) from None
     if entry.is_ragged:
-        return tf.RaggedTensorSpec(entry.shape, dtype, ragged_rank=1, row_splits_dtype=tf.int64)
+        return tf.RaggedTensorSpec(entry.shape, dtype, entry.ragged_rank, row_splits_dtype=tf.int64)
     return tf.TensorSpec(entry.shape, dtype)
 
 
 def _tensor(entry: Column) -> Any:
     if _is_ragged(entry):
-        values, row_splits = map(_flat_tensor, _ragged_parts(entry))
+        if isinstance(entry, RaggedArray):
+            values, row_splits = _tensor(entry.values), _flat_tensor(entry.row_splits)
+        else:
+            values, row_splits = map(_flat_tensor, _ragged_parts(entry))
         return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
     return _flat_tensor(_plain(entry))
 

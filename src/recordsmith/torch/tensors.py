@@ -125,5 +125,8 @@ def _split_rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _rows(entry: Any) -> list[Any]:
     if isinstance(entry, RaggedParts):
-        return [entry.values[start:stop] for start, stop in pairwise(entry.row_splits.tolist())]
+        values = entry.values
+        if isinstance(values, RaggedParts):
+            values = _rows(values)
+        return [values[start:stop] for start, stop in pairwise(entry.row_splits.tolist())]
     return list(entry)

@@ -18,6 +18,7 @@ from recordsmith.format.example.serialized_tensor import (
     TensorSchema,
     describe_tensor,
     read_tensor,
+    schema_of_tensor,
 )
 from recordsmith.support.errors import CorruptDataError, Defect
 
@@ -32,31 +33,35 @@ GOOD = [
     (header(8, [2]) + field(9, bytes(16)), "complex64 [2]"),
     (header(9, [2]) + field(10, b"\xff\xff\x01\x07"), "int64 [2]"),
     (header(22, []) + field(16, b"\x07"), "uint32 []"),
+    (header(5, [3]) + field(7, b"\1\2") + b"\x38\3", "int16 [3]"),
 ]
+MALFORMED = "not a serialised tensor"
 REFUSED = [
-    (serialized(FLOATS)[:-1], "past the end"),
+    (serialized(FLOATS)[:-1], MALFORMED),
     (header(1, [3, 5]) + field(4, FLOATS.tobytes()), "12 values"),
     (header(1, [1 << 30]) + field(5, FLOATS[:1].tobytes()), "repeats"),
     (header(1, [1 << 30]), "repeats"),
-    (header(1, [12]) + field(4, FLOATS.tobytes() + b"x"), "malformed list"),
-    (header(1, [3]) + field(4, FLOATS[:3].tobytes()) + field(5, FLOATS[:3].tobytes()), "twice"),
-    (header(1, [3]) + field(7, b"\1\2\3"), "field 7"),
-    (header(7, []) + field(4, b"\1a"), "field 4"),
-    (header(8, [1]) + field(9, bytes(4)), "complex"),
+    (header(1, [12]) + field(4, FLOATS.tobytes() + b"x"), MALFORMED),
+    (header(1, [3]) + field(4, FLOATS[:3].tobytes()) + field(5, FLOATS[:3].tobytes()), MALFORMED),
+    (header(1, [3]) + field(5, FLOATS[:3].tobytes()) + field(4, FLOATS[:3].tobytes()), MALFORMED),
+    (header(1, [1]) + field(5, bytes(3)), MALFORMED),
+    (header(1, [3]) + field(7, b"\1\2\3"), MALFORMED),
+    (header(7, []) + field(4, b"\1a"), MALFORMED),
+    (header(8, [1]) + field(9, bytes(4)), MALFORMED),
     (header(24, [2]) + field(4, bytes(2)), "float8_e5m2"),
     (header(12, [2]) + field(4, bytes(2)), "quint8"),
     (header(99, [2]) + field(4, bytes(2)), "99"),
-    (header(9, [2])[:2] + field(2, b"\x18\1"), "sides"),
-    (header(1, [(1 << 64) - 1]), "side"),
-    (header(1, [0, 1 << 62]), "side"),
-    (header(1, [1] * 33) + field(4, bytes(4)), "side"),
-    (header(1, [1])[2:] + field(4, bytes(4)), "no dtype"),
+    (header(9, [2])[:2] + field(2, b"\x18\1"), "known shape"),
+    (header(1, [(1 << 64) - 1]), "known shape"),
+    (header(1, [0, 1 << 62]), MALFORMED),
+    (header(1, [1] * 33) + field(4, bytes(4)), MALFORMED),
+    (header(1, [1])[2:] + field(4, bytes(4)), MALFORMED),
     (FLOATS.tobytes(), ""),
-    (b"", "no dtype"),
-    (b"\x08" + b"\xff" * 99, ""),
+    (b"", MALFORMED),
+    (b"\x08" + b"\xff" * 99, MALFORMED),
     (header(10, [2]) + field(4, b"\1\2"), "bool"),
     (header(6, [1]) + field(7, b"\x80\1"), "cannot hold"),
-    (header(9, [1]) + field(10, b"\x80" * 10 + b"\1"), "ten bytes"),
+    (header(9, [1]) + field(10, b"\x80" * 10 + b"\1"), MALFORMED),
 ]
 
 
@@ -76,7 +81,7 @@ def survey_of(*values: bytes) -> Schema:
 def test_tensors_are_recognised(data: bytes, expected: str) -> None:
     assert describe_tensor(data) == f"serialised tensor {expected}"
     if b"\x22" in data[:60]:
-        assert describe_tensor(data[:60], len(data)) == describe_tensor(data)
+        assert schema_of_tensor(data[:60], len(data)) == schema_of_tensor(data)
     known = schema_of(data)
     assert (known.content, known.content_text) == ("tensor", f"tensor {expected}")
     assert len(read_tensor(data).values()) == np.prod(read_tensor(data).shape)

@@ -740,12 +740,6 @@ def test_lists_that_only_other_sequences_have(tmp_path: Path) -> None:
     assert batch["b"].values.tolist() == [1]
 
 
-def test_sequence_examples_in_a_loader_hint_at_episodes(tmp_path: Path) -> None:
-    dataset = as_sequences(tmp_path, episodes_of([3]))
-    with raises(rs.NotAnExampleError, payload="SequenceExample", match="Episodes"):
-        rs.Loader(dataset, ["id"], batch_size=2)
-
-
 # -- bad input -------------------------------------------------------------------------------------
 
 

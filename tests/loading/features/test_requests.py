@@ -159,8 +159,7 @@ def test_a_default_where_a_feature_has_no_kind() -> None:
 
 
 def test_records_that_are_no_examples() -> None:
-    with pytest.raises(rs.NotAnExampleError, match="SequenceExample"):
-        resolve(rs.Scalar("id"), schema_of(SEQUENCE, SEQUENCE))
+    assert resolve(rs.Scalar("id"), schema_of(SEQUENCE, SEQUENCE))["id"].kind == "int64"
     with pytest.raises(rs.NotAnExampleError, match="other messages"):
         resolve(rs.Position(), schema_of(b"plain words"))
     mixed = schema_of({"k": 1}, b"plain words", {"k": 2})

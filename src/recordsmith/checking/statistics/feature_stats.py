@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from recordsmith.checking.statistics.sampling import (
 )
 from recordsmith.checking.statistics.table_cells import format_number, short, span_of
 from recordsmith.format.example import BytesArray, Kind
-from recordsmith.format.example.serialized_tensor import describe_tensor
+from recordsmith.format.example.serialized_tensor import TensorSchema, schema_of_tensor
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import Cell, Histogram, ReportTable
 from recordsmith.support.summaries import Report
@@ -344,10 +345,10 @@ def _content(values: BytesStats) -> str:
     counts = {"text": values.text, "raw": values.raw, "image": values.image_count}
     there = {name: count for name, count in counts.items() if count}
     if there.keys() == {"raw"}:
-        tensors = {describe_tensor(top.begins, top.size) for top in values.sample.top}
-        if len(tensors) == 1:
-            return tensors.pop() or "raw"
-        return "raw" if None in tensors else "serialised tensors"
+        tensors = [schema_of_tensor(top.begins, top.size) for top in values.sample.top]
+        known = [tensor for tensor in tensors if tensor is not None]
+        are_tensors = known and len(known) == len(tensors)
+        return f"tensor {reduce(TensorSchema.merged, known)}" if are_tensors else "raw"
     if len(there) == 1:
         return next(iter(there))
     return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())

@@ -99,7 +99,9 @@ class BytesArray:
         The memory is shared if they are adjacent.
         """
         numbers = self._numbers.ravel()
-        first = int(numbers[0]) if len(numbers) else 0
+        if not len(numbers):
+            return BytesArray(b"", np.zeros(1, np.int64))
+        first = int(numbers[0])
         if np.array_equal(numbers, np.arange(first, first + len(numbers))):
             offsets = self.offsets[first : first + len(numbers) + 1]
             return BytesArray(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])

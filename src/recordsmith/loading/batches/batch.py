@@ -41,6 +41,7 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.features.stacking import Stack
+from recordsmith.loading.features.steps import Steps
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
@@ -102,17 +103,22 @@ class BatchMaker:
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.normalisation = {
             name: digest for name, feature in features.items()
-            if isinstance(feature, (Scalar, Tensor, Stack))
+            if isinstance(feature, (Scalar, Tensor, Stack, Steps))
             and (digest := feature.scaling_digest()) is not None
         }  # fmt: skip
         self.seed = seed
         self.functions = functions or UserFunctions()
         self.may_skip = may_skip
         self._specs = dict(specs)
-        copied = {key for feature in self.value_features.values() for key in feature.requests()}
+        copied = {
+            key
+            for feature in self.value_features.values()
+            if feature.keeps_columns
+            for key in feature.requests()
+        }
         self._borrowed = {
             key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
-        }  # images: used while the batch is made, and not kept
+        }  # such as images: used while the batch is made, and not kept
         self._presence_of = {
             key
             for feature in features.values()

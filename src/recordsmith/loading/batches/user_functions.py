@@ -305,10 +305,15 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     """
     if all(_is_text(value) for value in values):
         return _texts(values)
+    if isinstance(given, RaggedArray) and all(isinstance(row, RaggedArray) for row in values):
+        inner = [one for row in values for one in row]
+        column = stack(inner, given.values) if inner else given.values[:0]
+        return RaggedArray(column, offsets_from_lengths([len(row) for row in values]))
     rows = [_as_row(row, value) for row, value in enumerate(values)]
     first = rows[0]
-    is_ragged = isinstance(given, RaggedArray) and all(
-        len(value.shape) == len(given.values.shape) for value in rows
+    axis_count = len(getattr(given.values, "shape", ())) if isinstance(given, RaggedArray) else 0
+    is_ragged = axis_count > 0 and all(
+        len(value.shape) == axis_count and value.shape[1:] == first.shape[1:] for value in rows
     )
     first_kind = _kind_of_row(first, is_ragged)
     for row, value in enumerate(rows):
@@ -324,7 +329,7 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
         pieces: list[Any] = [piece for value in rows for piece in value.reshape(-1).tolist()]
         column = BytesArray.from_values(pieces)
         if splits is not None:
-            return RaggedArray(column, splits)
+            return RaggedArray(column.reshape(splits[-1], *first.shape[1:]), splits)
         return column.reshape(len(rows), *first.shape)
     arrays: Any = rows
     return np.stack(arrays) if splits is None else RaggedArray(np.concatenate(arrays), splits)

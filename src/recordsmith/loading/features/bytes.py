@@ -20,7 +20,7 @@ from recordsmith.loading.features.feature import (
     ValueFeature,
     number_of_images,
 )
-from recordsmith.loading.features.numbers import row_of
+from recordsmith.loading.features.numbers import check_default, row_of
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.words import count as counted
 
@@ -111,6 +111,7 @@ class Raw(ValueFeature):
         shape: of the array of a record, in C order.
         dtype: of its numbers, such as "uint8" or "float32"; little-endian unless it is explicitly
             big-endian, such as ">f4".
+        default: all numbers of records without the feature or without bytes, such as 0 or NaN.
 
     Example:
         features = {"pixels": rs.Raw("pixels", shape=(28, 28), dtype="uint8")}
@@ -119,6 +120,8 @@ class Raw(ValueFeature):
     key: str
     shape: tuple[int, ...]
     dtype: str
+    _: KW_ONLY
+    default: float | None = None
     count: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,9 +135,14 @@ class Raw(ValueFeature):
             raise OptionError(
                 option="shape", value=self.shape, expected="a tuple of lengths such as () or (3, 4)"
             )
+        if self.default is not None and np.ndim(self.default):
+            raise OptionError(option="default", value=self.default, expected="one number")
+        check_default(self.default, self.dtype)
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(("bytes",), () if self.count is None else (self.count,))}
+        shape = () if self.count is None else (self.count,)
+        default = None if self.default is None else b""
+        return {self.key: ColumnRequest(("bytes",), shape, default)}
 
     def for_schema(self, schema: Schema) -> Raw:
         if number_of_images(None, self.key, schema) is None or not self.shape:
@@ -154,14 +162,13 @@ class Raw(ValueFeature):
         column = column.reshape(-1)
         lengths = column.lengths
         is_whole = lengths == size
-        is_good = is_whole if self.count is None else is_whole | (lengths == 0)
+        may_lack = self.count is not None or self.default is not None
+        is_good = is_whole | (lengths == 0) if may_lack else is_whole
         if not is_good.all():
             number = int(np.argmin(is_good))
             data, row = column[number], number // (self.count or 1)
-            layouts, tensor = (
-                _layouts(len(data), shape, np.dtype(self.dtype)),
-                describe_tensor(data),
-            )
+            tensor = describe_tensor(data)
+            layouts = _layouts(len(data), shape, np.dtype(self.dtype))
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {self.key!r} has the wrong size",
@@ -179,7 +186,7 @@ class Raw(ValueFeature):
         numbers = _in_place(column.packed().buffer, stored)
         if not is_whole.all():
             stored_numbers = numbers.reshape(np.count_nonzero(is_whole), *shape)
-            numbers = np.zeros((len(column), *shape), numbers.dtype)
+            numbers = np.full((len(column), *shape), self.default or 0, numbers.dtype)
             numbers[is_whole] = stored_numbers
         return (numbers.reshape(rows.count, *self.shape),)
 

@@ -31,6 +31,7 @@ Stored = Literal["numbers", "vector"]
 
 _ABSENT = b"\xff"  # the default of texts: it is not UTF-8
 _UNKNOWN = -(2**63)
+_MOST_CLASSES = 65_536  # of a row, unless declared: a file of class names may have a large number
 _KINDS: tuple[Kind, ...] = ("int64", "float", "bytes")
 
 
@@ -85,6 +86,12 @@ class _Classes(ValueFeature):
                 option="class_names",
                 remedy=f"Pass {option('class_names')}, a list of the names by number.",
             )
+        if hasattr(self, "classes") and count is None and len(names or ()) > _MOST_CLASSES:
+            raise OptionError(
+                f"feature {self.key!r}: the dataset has {len(names or ()):,} classes",
+                option="classes",
+                remedy=f"Pass {option('classes')} if each row should be that long.",
+            )
         numbers = [(name, number) for number, name in enumerate(names or ()) if name is not None]
         often = Counter(name for name, _ in numbers).most_common(1)
         if often and often[0][1] > 1:
@@ -101,7 +108,9 @@ class _Classes(ValueFeature):
         """Return the numbers of the classes of a column, int64, of its shape."""
         values = column.values if isinstance(column, RaggedArray) else column
         if isinstance(values, BytesArray):
-            known = self.names if default is None else {**self.names, _ABSENT: default}
+            known = self.names
+            if default is not None:
+                known = {b"": default, **known, _ABSENT: default}
             texts = values.reshape(-1).tolist()
             numbers = np.fromiter((known.get(text, _UNKNOWN) for text in texts), np.int64)
             numbers = numbers.reshape(values.shape)
@@ -148,7 +157,7 @@ class Label(_Classes):
         class_names: the names by number, None for a number without a name. Default: those of the
             dataset.
         default: the number for records without the feature, such as -1; also accepted where
-            records store it.
+            records store it, and for empty texts, with which `Episodes` pads.
         dtype: of the numbers, such as "int32".
 
     Example:
@@ -265,7 +274,7 @@ class MultiHot(_Classes):
         return {self.key: ColumnRequest(kinds, "ragged")}
 
     def for_schema(self, schema: Schema) -> Self:
-        known = schema.features.get(self.key)
+        known = schema.columns.get(self.key)
         if known is not None and known.kind in NUMBERS and self.stored != "numbers":
             lengths = known.min_length, known.max_length
             if self.stored is None and lengths == (self.classes,) * 2:

@@ -15,6 +15,7 @@ from recordsmith.loading.features.feature import Feature, ImageFeature, RowFeatu
 from recordsmith.loading.features.numbers import Ragged, Scalar, Tensor
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
 from recordsmith.loading.features.serialized import Serialized, may_be_serialized
+from recordsmith.loading.features.steps import Steps
 from recordsmith.loading.preview import Preview
 from recordsmith.support.errors import OptionError, option
 
@@ -27,7 +28,7 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
     decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")
-        features = {key: key for key, known in schema.features.items() if known.kind != "none"}
+        features = {key: key for key, known in schema.columns.items() if known.kind != "none"}
         features |= {key: key for key in preview.faults}  # `resolve_requests` raises them
     elif isinstance(features, (list, tuple)):
         features = _by_key(features)
@@ -51,9 +52,12 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
     has_image = bool(images_in(declared))
     for name, feature in declared.items():
         key = features[name]
-        if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
+        if isinstance(key, str) and isinstance(feature, Steps):
+            if feature.is_image and not decodes_images:
+                declared[name] = Steps(Bytes(key))
+        elif isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else _bytes(key, known_features[key])
+            declared[name] = feature if is_usable else _bytes(key, known_features[key].shape)
     declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
@@ -121,7 +125,7 @@ def _declared(
     known = known_features.get(feature)
     if known is not None and known.kind != "none":
         return _of_schema(name, feature, known, preview)
-    if schema.record_count == 0 or schema.payload not in ("Example", "mixed"):
+    if schema.record_count == 0 or schema.payload not in ("Example", "SequenceExample", "mixed"):
         return Ragged(feature)  # no records, or `resolve_requests` reports why they are unreadable
     raise no_such_key(name, feature, preview)
 
@@ -131,22 +135,29 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
         remedy += f"not match with {option('skip_errors')}; or leave it out."
         raise mixed_kinds(name, key, preview, remedy)
-    if known.content == "image" and (known.shape is not None or key == OBJECT_MASK):
+    in_steps = known.min_steps is not None
+    shape = known.shape_if_present if in_steps else known.shape
+    is_list_of_masks = key == OBJECT_MASK and not in_steps
+    if known.content == "image" and (
+        is_list_of_masks or (shape is not None and not (in_steps and is_mask_key(key)))
+    ):
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask
 
             return Mask(key)
         from recordsmith.loading.features.images.image import Image
 
-        return Image(key)
-    if known.tensor is not None and known.shape is not None and may_be_serialized(known.tensor):
-        return Serialized(key)
-    if known.kind == "bytes":
-        return _bytes(key, known)
-    if known.shape is None:
-        return Ragged(key)
-    return Tensor(key, known.shape) if known.shape else Scalar(key)
+        feature: Feature = Image(key)
+    elif known.tensor is not None and shape is not None and may_be_serialized(known.tensor):
+        feature = Serialized(key)
+    elif known.kind == "bytes":
+        feature = _bytes(key, shape)
+    elif shape is None:
+        feature = Ragged(key)
+    else:
+        feature = Tensor(key, shape) if shape else Scalar(key)
+    return Steps(feature) if in_steps else feature
 
 
-def _bytes(key: str, known: FeatureSchema) -> Bytes:
-    return Bytes(key, "ragged" if known.shape is None else known.shape)
+def _bytes(key: str, shape: tuple[int, ...] | None) -> Bytes:
+    return Bytes(key, "ragged" if shape is None else shape)

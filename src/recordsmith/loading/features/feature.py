@@ -38,11 +38,17 @@ class ColumnRequest(msgspec.Struct, frozen=True):
     shape: of the values of a record; "ragged" for any number.
     default: the value for records without the feature, or a dict of values by kind; without it, a
         fixed shape is required, and a ragged row is empty.
+    in_steps: whether it is a feature list of SequenceExamples, of whose steps `shape` is; the
+        column is a RaggedArray with a row for each record, whose values are the steps. A record
+        without the list has no steps.
+    max_steps: the most steps that a record may have; None for any number.
     """
 
     kinds: tuple[Kind, ...]
     shape: tuple[int, ...] | Literal["ragged"] = ()
     default: Any = None
+    in_steps: bool = False
+    max_steps: int | None = None
 
 
 class Feature(ABC):
@@ -69,7 +75,15 @@ class Feature(ABC):
 
 
 class ValueFeature(Feature):
-    """A feature that is ready when its columns are decoded."""
+    """A feature that is ready when its columns are decoded.
+
+    keeps_columns: whether its entries may share the memory of the columns, so that these must be
+        copies of what the records have.
+    """
+
+    @property
+    def keeps_columns(self) -> bool:
+        return True
 
     @abstractmethod
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
@@ -218,7 +232,7 @@ class ImageBuffer(BatchBuffer):
 
 def number_of_images(count: ImageCount, key: str, schema: Schema) -> ImageCount:
     """Return the declared number of images of a row; by default, that of all records if not 1."""
-    known = schema.features.get(key)
+    known = schema.columns.get(key)
     shape = None if known is None else known.shape or known.shape_if_present
     return shape[0] if count is None and shape else count
 

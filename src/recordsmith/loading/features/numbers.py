@@ -163,7 +163,7 @@ def check_dtype(dtype: object) -> None:
 
 
 def check_default(default: Any, dtype: str | None) -> None:
-    """Raise OptionError if `dtype` cannot hold a default."""
+    """Raise OptionError unless `dtype` can hold a default, or one of them is None."""
     if dtype is None or default is None:
         return
     is_number = np.asarray(default).dtype.kind in "biuf"  # others are rejected later

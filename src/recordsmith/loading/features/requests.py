@@ -52,12 +52,27 @@ def resolve_requests(
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(schema, may_skip=may_skip)
+    ambiguous, lists = preview.ambiguous, preview.schema.sections.get("feature_lists", {})
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
             if key in preview.faults and not may_skip:
                 raise preview.faults[key]
+            if key in ambiguous:
+                raise OptionError(
+                    f"feature {name!r}: both the context and the feature lists have {key!r}",
+                    option="features",
+                    value=key,
+                    remedy="Leave it out, or write the records with different keys.",
+                )
             if request is None:
+                if key in lists:
+                    raise OptionError(
+                        f"feature {name!r}: {key!r} is a feature list",
+                        option="features",
+                        value=key,
+                        remedy="Read it with rs.Steps, whose lengths show which are empty.",
+                    )
                 continue
             if request.shape is None:
                 raise OptionError(
@@ -93,7 +108,7 @@ def resolve_requests(
             default = request.default
             if isinstance(default, Mapping):
                 default = default[kind]
-            specs[key] = FeatureSpec(kind, request.shape, default)
+            specs[key] = FeatureSpec(kind, request.shape, default, request.in_steps)
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
@@ -146,7 +161,7 @@ def _absent_keys(
         for key, request in feature.requests().items()
         if request is not None and request.default is not None
     }
-    readable = schema.features.keys() | preview.faults.keys()  # some may be skipped
+    readable = schema.columns.keys() | preview.faults.keys()  # some may be skipped
     absent: list[AbsentKey] = []
     found: dict[str, FeatureSchema] = {}
     for name, feature in features.items() if schema.record_count else ():
@@ -180,7 +195,7 @@ def _absent_keys(
 
 def _hint(key: str, preview: Preview) -> str:
     """Return what is known of a key that the first records do not have, or its values."""
-    if key in preview.schema.features:
+    if key in preview.schema.columns:
         return "it is there, but without values"
     if key in preview.features:
         return "other records of the dataset have it"
@@ -188,7 +203,9 @@ def _hint(key: str, preview: Preview) -> str:
 
 
 def _is_required(request: ColumnRequest | None) -> bool:
-    return request is not None and request.shape != "ragged" and request.default is None
+    if request is None or request.in_steps:
+        return False
+    return request.shape != "ragged" and request.default is None
 
 
 def _which(preview: Preview) -> str:
@@ -254,8 +271,8 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
 
 
 def _check_payload(schema: Schema, *, may_skip: bool) -> None:
-    if schema.payload not in ("Example", "mixed", "none"):
-        raise NotAnExampleError(schema.payload, "Examples")
+    if schema.payload not in ("Example", "SequenceExample", "mixed", "none"):
+        raise NotAnExampleError(schema.payload, "Examples or SequenceExamples")
     if schema.payload == "mixed" and not may_skip:
         raise OptionError(
             "some records are not Examples",
@@ -281,8 +298,8 @@ def resolve_for_all(
         lacking += [
             one for one in of_features.values() if one.action == "warn" and not one.has_default
         ]
-        for key in specs.keys() & schema.features.keys():
-            kind = schema.features[key].kind
+        for key in specs.keys() & schema.columns.keys():
+            kind = schema.columns[key].kind
             if kind in ("mixed", "none"):
                 continue
             first, first_kind = kinds.setdefault(key, (number, kind))  # type: ignore[arg-type]
@@ -303,7 +320,7 @@ def _check(
 ) -> None:
     """Check that the records match a request, as far as they have the key."""
     schema, is_complete = preview.schema, preview.is_complete
-    known = schema.features.get(key)
+    known = schema.columns.get(key)
     if known is None:
         return
     if known.kind == "none":
@@ -311,6 +328,7 @@ def _check(
         if _is_required(request):
             raise no_such_key(name, key, preview)
         return
+    _check_steps(name, key, request, known, schema, may_skip=may_skip)
     if known.kind == "mixed":
         if not may_skip:
             skip = f"or skip those that do not match with {option('skip_errors')}."
@@ -347,7 +365,8 @@ def _check(
             if known.content == "image"
             else "",
         )
-    if known.present < schema.record_count and request.default is None and not may_skip:
+    has_fallback = request.default is not None or request.in_steps
+    if known.present < schema.record_count and not has_fallback and not may_skip:
         which = "" if is_complete else "the first "
         raise OptionError(
             f"feature {name!r}: only {known.present} of {which}{schema.record_count} records have "
@@ -358,13 +377,56 @@ def _check(
         )
 
 
+def _check_steps(
+    name: str,
+    key: str,
+    request: ColumnRequest,
+    known: FeatureSchema,
+    schema: Schema,
+    *,
+    may_skip: bool,
+) -> None:
+    """Check that a feature list is read as one, and has as many steps as a request allows."""
+    if request.in_steps and known.min_steps is None:
+        where = "the context" if schema.payload == "SequenceExample" else "Examples"
+        raise OptionError(
+            f"feature {name!r}: {key!r} is a feature of {where}",
+            option="features",
+            value=key,
+            expected="a feature list of SequenceExamples",
+            remedy="Declare it without rs.Steps.",
+        )
+    if known.min_steps is not None and not request.in_steps:
+        of_step = "Bytes" if known.kind == "bytes" else "Ragged"
+        raise OptionError(
+            f"feature {name!r}: {key!r} is a feature list",
+            option="features",
+            value=key,
+            remedy=f"Read its steps, such as rs.Steps(rs.{of_step}({key!r})).",
+        )
+    most, limit = known.max_steps or 0, request.max_steps
+    if limit is not None and most > limit and not may_skip:
+        raise OptionError(
+            f"feature {name!r}: {key!r} has up to {counted(most, 'step')}",
+            option="length",
+            value=limit,
+            expected=f"at most {limit}",
+            remedy=f"Pass {option('length', most)}, or {option('too_long', 'cut')} to keep the "
+            "first ones.",
+        )
+
+
 def _together(one: ColumnRequest, other: ColumnRequest) -> ColumnRequest | None:
     """Return a request that satisfies both; None if they conflict."""
     kinds = tuple(kind for kind in one.kinds if kind in other.kinds)
-    is_alike = one.shape == other.shape and (
+    is_alike = (one.shape, one.in_steps) == (other.shape, other.in_steps) and (
         one.default is other.default or np.array_equal(one.default, other.default)
     )
-    return ColumnRequest(kinds, one.shape, one.default) if kinds and is_alike else None
+    limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
+    most = min(limits, default=None)
+    if not (kinds and is_alike):
+        return None
+    return ColumnRequest(kinds, one.shape, one.default, one.in_steps, most)
 
 
 def _kind(request: ColumnRequest, known: FeatureSchema | None) -> Kind:
@@ -391,4 +453,5 @@ def _range(known: FeatureSchema) -> str:
 def _described(request: ColumnRequest) -> str:
     default = "" if request.default is None else f" with the default {request.default!r:.30}"
     shape = "any number of values" if request.shape == "ragged" else f"shape {request.shape}"
-    return f"{' or '.join(request.kinds)}, {shape}{default}"
+    steps = " in steps" if request.in_steps else ""
+    return f"{' or '.join(request.kinds)}, {shape}{default}{steps}"

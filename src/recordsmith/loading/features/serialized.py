@@ -98,7 +98,7 @@ class Serialized(ValueFeature):
         return (name, f"{name}_shape") if self.shape == "ragged" else (name,)
 
     def for_schema(self, schema: Schema) -> Serialized:
-        known = schema.features.get(self.key)
+        known = schema.columns.get(self.key)
         feature = copy(self)
         if known is None or known.kind != "bytes" or not known.max_length:
             return self
@@ -130,15 +130,15 @@ class Serialized(ValueFeature):
         there = np.ones(len(column), np.bool_) if self.count is None else column.lengths > 0
         values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column, there)
         shape = () if self.shape is None else self.shape
-        lengths = _lengths(math.prod(sides) for sides in shapes)
         if shape == "ragged":
-            sides = _lengths(side for sides in shapes for side in sides)
-            ranks = offsets_from_lengths(_lengths(map(len, shapes)))
-            return RaggedArray(values, offsets_from_lengths(lengths)), RaggedArray(sides, ranks)
+            sides = RaggedArray(
+                np.array(list(chain.from_iterable(shapes)), np.int64), _splits(map(len, shapes))
+            )
+            return RaggedArray(values, _splits(map(math.prod, shapes))), sides
         if None in shape:
-            lengths = _lengths(sides[0] for sides in shapes)
-            numbers = values.reshape(int(lengths.sum()), *shape[1:])  # type: ignore[arg-type]
-            return (RaggedArray(numbers, offsets_from_lengths(lengths)),)
+            splits = _splits(sides[0] for sides in shapes)
+            numbers = values.reshape(int(splits[-1]), *shape[1:])  # type: ignore[arg-type]
+            return (RaggedArray(numbers, splits),)
         counts = (rows.count,) if self.count is None else (rows.count, self.count)
         return (values.reshape(*counts, *shape),)  # type: ignore[arg-type]
 
@@ -149,10 +149,10 @@ class Serialized(ValueFeature):
             return None
         with suppress(DataError):  # raised for its row, where tensors are read one by one
             first = self._read(column[0], 0)
-            if first.content is not None:
+            if first.has_content:
                 table = column.packed().buffer.reshape(len(column), -1)
-                if (table[:, : first.content] == table[0, : first.content]).all():
-                    values = np.ascontiguousarray(table[:, first.content :])
+                if (table[:, : first.start] == table[0, : first.start]).all():
+                    values = table[:, first.start :].copy()  # aligned
                     return numbers_of(values.reshape(-1), first.dtype), [first.shape] * len(column)
         return None
 
@@ -181,11 +181,11 @@ class Serialized(ValueFeature):
         is_fitting = not isinstance(self.shape, tuple) or _fits(self.shape, tensor.shape)
         if tensor.dtype == self.dtype and is_fitting:
             return tensor
-        shape = "" if not isinstance(self.shape, tuple) else f" {shape_text(self.shape)}"
+        shape = f" {shape_text(self.shape)}" if isinstance(self.shape, tuple) else ""
         raise CorruptDataError(
-            Defect.FEATURE_SHAPE if is_fitting is False else Defect.FEATURE_VALUE,
+            Defect.FEATURE_VALUE if is_fitting else Defect.FEATURE_SHAPE,
             f"feature {self.key!r} has a tensor of another {'dtype' if is_fitting else 'shape'}",
-            found=str(tensor),
+            found=f"{tensor.dtype} {shape_text(tensor.shape)}",
             expected=f"{self.dtype}{shape}",
             remedy="" if is_fitting else _RAGGED_REMEDY,
             feature=self.key,
@@ -249,8 +249,8 @@ def _fits(shape: Sides, sides: Sides) -> bool:
     )
 
 
-def _lengths(lengths: Iterable[int]) -> Int64Array:
-    return np.fromiter(lengths, np.int64)
+def _splits(lengths: Iterable[int]) -> Int64Array:
+    return offsets_from_lengths(np.fromiter(lengths, np.int64))
 
 
 def may_be_serialized(tensor: TensorSchema) -> bool:

@@ -146,7 +146,7 @@ def _preview(dataset: Dataset) -> Preview:
     view = dataset.view
     schema, is_complete = view.preview_schema(PREVIEW_COUNT)
     of_files = schema if is_complete and view.records.has_all else view.outer_schema
-    listed = None if of_files is None or not of_files.is_complete else of_files.features
+    listed = None if of_files is None or not of_files.is_complete else of_files.columns
     is_sure = listed is not None
     return Preview(
         schema, is_complete, listed, is_sure, lambda: enumerate(dataset.records()), view.find_key

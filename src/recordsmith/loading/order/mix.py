@@ -38,7 +38,13 @@ from recordsmith.loading.order.inputs import (
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.support.errors import DataError, OptionError, option, shown_value
+from recordsmith.support.errors import (
+    DataError,
+    NotAnExampleError,
+    OptionError,
+    option,
+    shown_value,
+)
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.words import suggest_names
@@ -179,6 +185,8 @@ class _Renamed(LoaderInput):
         self.datasets = part.datasets
         self.record_count = part.record_count
         for preview in part.previews():
+            if preview.schema.payload == "SequenceExample":
+                raise NotAnExampleError(preview.schema.payload, "Examples, to rename features")
             known = preview.features
             unknown = next((key for key in names if key not in known), None)
             is_sure = preview.is_complete or preview.is_sure

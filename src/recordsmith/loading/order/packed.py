@@ -32,7 +32,14 @@ from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.preview import Preview
 from recordsmith.loading.record_cache import RecordCache
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+    option,
+)
 from recordsmith.support.number_options import record_count_number, seed_number, whole_number
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.words import suggest_names
@@ -304,6 +311,8 @@ class _PackedOrder(DatasetOrder):
 def _check_tokens(dataset: Dataset, key: str) -> None:
     """Raise OptionError if the schema shows that a feature has no int64 tokens."""
     schema, _ = dataset.view.preview_schema()
+    if schema.payload == "SequenceExample":
+        raise NotAnExampleError(schema.payload, "Examples")
     known = schema.features.get(key)
     if known is None:
         hint = suggest_names(key, schema.features, "they have no features")

@@ -123,6 +123,27 @@ def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "default"), [("uint8", 7), (">f4", np.nan), ("bool", True), ("float32", 0)]
+)
+def test_raw_with_a_default(tmp_path: Path, dtype: str, default: Any) -> None:
+    """For records without bytes, and for one of several byte strings."""
+    numbers = np.random.default_rng(0).integers(0, 2, (3, 2, 4)).astype(dtype)
+    pairs = [[part.tobytes() for part in row] for row in numbers]
+    pairs[1][1] = b""
+    records: list[Any] = [{"one": pair[0], "two": pair} for pair in pairs]
+    dataset = written(tmp_path, [*records, {}, {"one": b"", "two": [b"", b""]}])
+    features = {
+        "one": rs.Raw("one", (4,), dtype, default=default),
+        "two": rs.Raw("two", (2, 4), dtype, default=default),
+    }
+    batch = next(iter(rs.Loader(dataset, features, batch_size=5)))
+    full = np.full((2, 2, 4), default, numbers.dtype)
+    np.testing.assert_array_equal(batch["one"], np.concatenate([numbers[:, 0], full[:, 0]]))
+    numbers[1, 1] = default
+    np.testing.assert_array_equal(batch["two"], np.concatenate([numbers, full]))
+
+
+@pytest.mark.parametrize(
     ("shape", "dtype", "size", "layouts"),
     [
         ((28, 28), "uint8", 3072, "uint8 (32, 32, 3) or float32 (768,) or int64 (384,)"),

@@ -45,7 +45,8 @@ CASES: list[tuple[Any, list[Any], Any]] = [
     (rs.Label("k", dtype="int16"), TEXTS, np.array(WHICH, np.int16)),
     (rs.Label("k", class_names=["fish", None, "cat"]), ["cat", "fish"], [2, 0]),
     (rs.Label("k", (2,)), [["dog", "fish"], ["cat", "cat"]], [[1, 3], [0, 0]]),
-    (rs.Label("k", default=-100), [None, "dog", "cat"], [-100, 1, 0]),
+    (rs.Label("k", default=-100), [None, "dog", ""], [-100, 1, -100]),
+    (rs.Label("k", class_names=["", "a"], default=-1), [None, "", "a"], [-1, 0, 1]),
     (rs.Label("k", default=-1), [None, 2, -1], [-1, 2, -1]),
     (rs.Label("k", (2,), default=0), [None, ["dog", "dog"]], [[0, 0], [1, 1]]),
     (rs.OneHot("k"), TEXTS, EYE[WHICH].astype(np.float32)),
@@ -140,6 +141,9 @@ def test_what_the_datasets_show(tmp_path: Path) -> None:
     other_numbers = dataset_of(tmp_path / "on", WHICH, NAMES[::-1])
     unnamed = dataset_of(tmp_path / "un", TEXTS, None)
     twice = dataset_of(tmp_path / "tw", TEXTS, ["cat", "cat"])
+    dataset_of(tmp_path / "ma", TEXTS)
+    (tmp_path / "ma" / "labels.txt").write_text("0:cat\n1000000:dog\n")
+    many = rs.open(tmp_path / "ma")
     vectors = dataset_of(tmp_path / "ve", [*EYE])
     given = rs.Label("k", class_names=NAMES)
     both, other = rs.Mix([(texts, 1), (other_texts, 1)]), rs.Mix([(numbers, 1), (other_numbers, 1)])
@@ -149,6 +153,7 @@ def test_what_the_datasets_show(tmp_path: Path) -> None:
         (other, rs.Label("k"), "class_names"), (other, given, "class_names"),
         (other, rs.OneHot("k", 4), "class_names"), (rs.Mix([(texts, 1), (unnamed, 1)]),
                                                     rs.Label("k"), "class_names"),
+        (many, rs.OneHot("k"), "classes"), (many, rs.MultiHot("k"), "classes"),
         (vectors, rs.MultiHot("k", 4), "stored"),
         (vectors, rs.MultiHot("k", 5, stored="vector"), "classes"),
         (vectors, rs.OneHot("k", 5, stored="vector"), "features"),

@@ -36,6 +36,8 @@ def record(row: int) -> dict[str, Any]:
         "truths": serialized(TRUTHS[row]),
         "empty": serialized(np.zeros((0, 2), np.int64)),
         "two": [serialized(FIXED[row]), serialized(-FIXED[row])],
+        "padded": [b"", serialized(FIXED[row])],
+        "padded texts": [serialized(TEXTS[row], "string"), b""],
         "image": b"\xff\xd8\xff" + bytes(20),
         "odd": serialized(FIXED[row]) if row % 5 else b"\0",
         "dtypes": serialized(FIXED[row] if row % 5 else FIXED[row].astype(np.float64)),
@@ -72,6 +74,13 @@ def assert_same(found: Any, expected: Any) -> None:
         ("truths", {}, TRUTHS, False),
         ("empty", {}, np.zeros((ROWS, 0, 2), np.int64), False),
         ("two", {}, np.stack([FIXED, -FIXED], 1), False),
+        ("padded", {"shape": (3, 4), "dtype": "float32"}, np.stack([0 * FIXED, FIXED], 1), False),
+        (
+            "padded texts",
+            {"shape": (2,), "dtype": "string"},
+            [[row, [b"", b""]] for row in TEXTS.tolist()],
+            False,
+        ),
     ],
 )
 def test_tensors(
@@ -84,11 +93,17 @@ def test_tensors(
         assert isinstance(batch["x"], rs.RaggedArray) == is_ragged
         assert_same(batch["x"], rows)
         at += 5
+    one = next(iter(rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=1)))["x"]
+    if isinstance(one, np.ndarray):  # bytes of values begin anywhere
+        assert one.flags.aligned
+        assert one.flags.writeable
     if not options:
         assert_same(next(iter(rs.Loader(dataset, [key], batch_size=5)))[key], expected[:5])
     spec = loader.spec()["x"]
     assert (spec.kind, spec.is_ragged) == ("bytes" if "text" in key else "numbers", is_ragged)
     assert spec.dtype is None or spec.dtype == batch["x"][0].dtype
+    if key == "ragged":
+        assert spec.shape == (None, None, 4)
 
 
 def test_tensors_of_any_shape(dataset: rs.Dataset) -> None:
@@ -98,10 +113,24 @@ def test_tensors_of_any_shape(dataset: rs.Dataset) -> None:
     assert_same(batch["x"], [array.reshape(-1) for array in ANY])
 
 
+def test_headers_of_equal_length_that_differ(batch: Any) -> None:
+    arrays = [FIXED[row].reshape((3, 4) if row % 2 else (4, 3)) for row in range(4)]
+    values = [serialized(array) for array in arrays]
+    found = batch(rs.Serialized("k", "ragged", "float32"), values)
+    assert found["x_shape"].tolist() == [[4, 3], [3, 4]] * 2
+    assert_same(found["x"], [array.reshape(-1) for array in arrays])
+    with raises(rs.CorruptDataError, record=1, found="float32 [3, 4]"):
+        batch(rs.Serialized("k", (4, 3), "float32"), values)
+    with raises(rs.CorruptDataError, record=2, feature="k", found="a bool that is neither 0 nor 1"):
+        batch(
+            rs.Serialized("k", (), "bool"), [serialized(True)] * 2 + [serialized(True)[:-1] + b"\2"]
+        )
+
+
 def test_a_key_alone_is_an_array_if_all_records_have_a_tensor(dataset: rs.Dataset) -> None:
     batch = next(iter(rs.Loader(dataset, None, batch_size=2)))
     kinds = {key for key, entry in batch.items() if isinstance(entry, rs.BytesArray)}
-    assert kinds == {"any", "texts", "image", "odd", "dtypes"}
+    assert kinds == {"any", "padded", "padded texts", "texts", "image", "odd", "dtypes"}
     assert batch["two"].shape == (2, 2, 3, 4)
 
 
@@ -144,6 +173,13 @@ def test_records_with_another_tensor_are_skipped(dataset: rs.Dataset, key: str) 
     assert {error.record for error in loader.skipped} == set(range(0, ROWS, 5))
     with raises(rs.CorruptDataError, record=0, feature=key):
         next(iter(rs.Loader(dataset, features, batch_size=5)))
+
+
+def test_the_record_of_one_of_several_tensors(tmp_path: Path) -> None:
+    values = [[serialized([1]), serialized([1])], [serialized([1]), serialized([1, 2])]]
+    dataset = written(tmp_path, [{"x": value} for value in values])
+    with raises(rs.CorruptDataError, record=1, found="int64 [2]"):
+        next(iter(rs.Loader(dataset, {"x": rs.Serialized("x", (1,))}, batch_size=2)))
 
 
 def test_tensors_that_repeat_values_are_refused(tmp_path: Path) -> None:

@@ -20,6 +20,18 @@ from recordsmith.format.example.kernel.places cimport spans_fit
 cdef extern from "xxh64.h" nogil:
     uint64_t xxh64(const uint8_t *at, size_t size)
 
+cdef extern from "tensor.h" nogil:
+    ctypedef struct tensor_t "tensor":
+        uint64_t dtype
+        uint64_t expected
+        uint64_t count
+        int rank
+        int has_content
+        int64_t sides[32]
+        span values
+    int c_read_tensor "read_tensor"(span s, uint64_t missing, tensor_t *found)
+    int read_tensor_values(tensor_t *found, uint64_t missing, uint8_t *out, uint64_t room)
+
 KIND_NAMES = ("none", "bytes", "float", "int64")
 
 
@@ -83,3 +95,30 @@ def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not
     with nogil:
         for i in range(count):
             hashes[i] = xxh64(base + starts[i], lengths[i])
+
+
+def read_tensor(const uint8_t[::1] data not None, uint64_t missing):
+    """Read a serialised tensor, of which some last bytes may be missing.
+
+    Returns a TENSOR_ code of tensor.h, the number of the dtype, the sides, how many values there
+    are, where they begin, and whether they are stored as bytes.
+    """
+    cdef tensor_t found
+    cdef int i, code
+    memset(&found, 0, sizeof(found))
+    found.values = span_of(&data[0], data.shape[0])
+    code = c_read_tensor(found.values, missing, &found)
+    sides = tuple([found.sides[i] for i in range(found.rank)])
+    return code, found.dtype, sides, found.count, found.values.at - &data[0], found.has_content != 0
+
+
+def tensor_list(const uint8_t[::1] data not None, int64_t start, int dtype,
+                uint8_t[::1] out not None):
+    """Copy the list of values of a tensor that `read_tensor` has read: floats as they are, others
+    as uint64."""
+    cdef tensor_t found
+    memset(&found, 0, sizeof(found))
+    found.dtype = dtype
+    found.values = span_of(&data[start], data.shape[0] - start)
+    if not read_tensor_values(&found, 0, &out[0], out.shape[0]):
+        raise IndexError("the list is not one that fits the memory for it")

@@ -44,16 +44,16 @@ cdef extern from "content.h" nogil:
     int content_of(span value)
 
 cdef extern from "tensor.h" nogil:
-    int TENSOR_NONE
-    int TENSOR_OTHER
-    int TENSOR_MIXED
-    int TENSOR_SIDES
-    ctypedef struct tensor_type:
+    enum:
+        NO_TENSORS
+        OTHER_VALUES
+        SEVERAL_DTYPES
+    ctypedef struct tensors_t "tensors":
         int dtype
         int rank
         int64_t sides[6]
-    tensor_type tensor_of(span value)
-    void merge_tensors(tensor_type *found, const tensor_type *other)
+    void merge_tensors(tensors_t *all, const tensors_t *other)
+    void survey_tensor(span value, tensors_t *all)
 
 
 cdef enum:
@@ -74,7 +74,7 @@ cdef struct feature_state:
     int64_t min_steps
     int64_t max_steps
     int64_t value_bytes
-    tensor_type tensors     # of its raw values
+    tensors_t tensors       # of its raw values
     # the current record, counted at its end, as the last of equal keys counts
     int64_t row
     int row_kinds           # one bit a kind: steps of a feature list may differ
@@ -83,7 +83,7 @@ cdef struct feature_state:
     int64_t row_steps
     int64_t row_contents[3]
     int64_t row_bytes
-    tensor_type row_tensors
+    tensors_t row_tensors
     int next
 
 
@@ -242,7 +242,6 @@ cdef class FeatureSurvey:
         cdef int odd = 0, content
         cdef uint32_t tag
         cdef span item
-        cdef tensor_type tensor
         f.row_bytes += items.end - items.at
         if kind != KIND_BYTES:
             return count_values(items, kind, count, &odd)
@@ -257,9 +256,8 @@ cdef class FeatureSurvey:
                 return False
             content = content_of(item)
             f.row_contents[content] += 1
-            if content == CONTENT_RAW and f.row_tensors.dtype != TENSOR_OTHER:
-                tensor = tensor_of(item)
-                merge_tensors(&f.row_tensors, &tensor)
+            if content == CONTENT_RAW:
+                survey_tensor(item, &f.row_tensors)
             count[0] += 1
         return True
 
@@ -275,7 +273,7 @@ cdef class FeatureSurvey:
         f.row_min = INT64_MAX
         f.row_max = f.row_steps = f.row_bytes = 0
         memset(f.row_contents, 0, sizeof(f.row_contents))
-        f.row_tensors.dtype = TENSOR_NONE
+        f.row_tensors.dtype = NO_TENSORS
         return True
 
     cdef inline bint see_usual(
@@ -481,14 +479,14 @@ cdef class FeatureSurvey:
         ]
 
 
-cdef object described(const tensor_type *tensors):
-    if tensors.dtype == TENSOR_NONE:
+cdef object described(const tensors_t *tensors):
+    if tensors.dtype == NO_TENSORS:
         return None
-    if tensors.dtype == TENSOR_OTHER:
+    if tensors.dtype == OTHER_VALUES:
         return False
     sides = [None if tensors.sides[i] < 0 else tensors.sides[i] for i in range(tensors.rank)]
     return (
-        None if tensors.dtype == TENSOR_MIXED else tensors.dtype,
+        None if tensors.dtype == SEVERAL_DTYPES else tensors.dtype,
         None if tensors.rank < 0 else sides,
     )
 

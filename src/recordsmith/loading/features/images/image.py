@@ -43,6 +43,7 @@ from recordsmith.loading.features.feature import (
     ImageBuffer,
     ImageCount,
     ImageFeature,
+    Kept,
     number_of_images,
 )
 from recordsmith.loading.features.images.frames import (
@@ -68,6 +69,7 @@ from recordsmith.loading.features.images.stored_pixels import (
     raw_shape,
 )
 from recordsmith.loading.features.numbers import TooLong
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
@@ -221,7 +223,7 @@ class Image(ImageFeature):
         return image_outputs(name, self.fit, self.count)
 
     def for_schema(self, schema: Schema) -> Image:
-        raw, known = self.stored(), schema.features.get(self.key)
+        raw, known = self.stored(), schema.columns.get(self.key)
         if raw is not None and known is not None and known.kind in raw.list_kinds:
             image = replace(self)
             object.__setattr__(image, "stored_kind", known.kind)
@@ -280,6 +282,10 @@ class Image(ImageFeature):
         stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
         first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
         return stored.look(first) if data else None
+
+    def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
+        """Return which images rows with so many of them keep, each of `area` pixels."""
+        return keep_images(rows, counts, self, "image", area)
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
@@ -401,7 +407,7 @@ class DecodedImageBuffer(ImageBuffer):
         raw = feature.stored()
         images = StoredImages.of(rows.columns[feature.key], raw)
         self.count, counts = feature.count, np.diff(images.row_splits)
-        self.kept = keep_images(rows, counts, feature, "image", math.prod(fit.size or ()))
+        self.kept = feature.keep(rows, counts, math.prod(fit.size or ()))
         self._lists = lists = ImageLists(images, feature, "image", self.kept)
         self._stored = StoredPixels(lists.data, rows.columns, feature.key, raw, feature.max_pixels)
         self._normaliser = feature.normaliser()

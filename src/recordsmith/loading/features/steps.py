@@ -1,0 +1,383 @@
+"""Feature lists of SequenceExamples: a feature for each step, of all steps or of chosen ones."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.format.example import BytesArray, Column, FeatureSpec, RaggedArray, Schema
+from recordsmith.loading.features.bytes import Raw, Text
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    Feature,
+    ImageFeature,
+    RandomNumbers,
+    ValueFeature,
+)
+from recordsmith.loading.features.numbers import (
+    Ragged,
+    TooLong,
+    check_room,
+    pad,
+    too_long,
+)
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
+from recordsmith.support.number_options import count_number
+from recordsmith.support.words import count as counted
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import Dataset
+    from recordsmith.loading.features.images.step_images import StepImages
+
+_LARGEST_FRAMES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Steps(ValueFeature):
+    """The steps of a feature list of SequenceExamples, padded: (batch, steps, ...).
+
+    Each step is what the feature makes of a record: `Steps(Raw("rgb", (1024,), "uint8"))` is uint8,
+    (batch, steps, 1024). `Steps(Image("frames", 64))` is (batch, steps, 64, 64, 3); the images of a
+    record are cropped and flipped alike. Padding is 0, empty bytes, empty text, or black; that of
+    `Padded` is its `fill`. A record without the list has no steps.
+
+    Adds `<name>_lengths`, int64, (batch,): the number of steps of each record; for steps of
+    `Padded`, also `<name>_step_lengths`, int64, (batch, steps).
+
+    With `length="ragged"`, or steps of ragged features, it is a RaggedArray with a row for each
+    record, whose values are those of all steps: an array (steps, ...), or another RaggedArray.
+    `Text` then has a list for each record.
+
+    Attributes:
+        feature: of one step, such as Scalar, Tensor, Padded, Ragged, Bytes, Text, Raw or Image.
+        length: the number of steps of all rows, or "ragged". Default: that of the longest row of
+            the batch.
+        frames: use only so many steps of longer records, in order; (batch, frames, ...).
+        choose: which frames. `even`: frame i is step floor((2 i + 1) steps / (2 frames)), the
+            middle of each of `frames` parts of equal length. `random`: different steps, all equally
+            likely; features of one loader choose the same ones if they have as many.
+        too_long: for a record with more than `length` steps: an `error`, or `cut` the rest.
+
+    Raises:
+        OptionError: `feature` is not of single steps, or options exclude each other.
+
+    Example:
+        with rs.ShardWriter("videos.tfrecord") as writer:
+            for steps in (2, 3):
+                lists = {"rgb": [bytes(1024)] * steps}
+                writer.write(rs.encode_sequence_example({"id": b"a"}, lists))
+        features = {"rgb": rs.Steps(rs.Raw("rgb", (1024,), "uint8"), length=300)}
+        batch = next(iter(rs.Loader(rs.open("videos.tfrecord"), features, batch_size=2)))
+        print(batch["rgb"].shape, batch["rgb_lengths"])  # (2, 300, 1024) [2 3]
+    """
+
+    feature: Feature
+    length: int | Literal["ragged"] | None = None
+    _: KW_ONLY
+    frames: int | None = None
+    choose: Literal["even", "random"] = "even"
+    too_long: TooLong = "error"
+
+    def __post_init__(self) -> None:
+        check_feature(self.feature)
+        if self.length == "ragged":
+            check_room(None, self.too_long)
+        else:
+            check_room(self.length, self.too_long)
+        if isinstance(self.length, int) and self.is_ragged:
+            raise OptionError(
+                "steps of different lengths cannot be padded",
+                option="length",
+                value=self.length,
+                expected="'ragged'",
+                remedy="Use rs.Padded for one length of all steps.",
+            )
+        check_word("choose", self.choose, ("even", "random"))
+        if self.frames is not None:
+            object.__setattr__(self, "frames", count_number("frames", self.frames, _LARGEST_FRAMES))
+            if self.length not in (None, "ragged"):
+                raise OptionError(
+                    f"{option('frames')} and {option('length')} exclude each other",
+                    option="frames",
+                    value=self.frames,
+                    remedy="Leave one of them out.",
+                )
+        elif self.choose == "random":
+            raise OptionError(
+                f"{option('choose', 'random')} needs {option('frames')}",
+                option="frames",
+                remedy=f"Pass {option('frames')}.",
+            )
+
+    @property
+    def key(self) -> str:
+        """The key of the feature list."""
+        return getattr(self.feature, "key", "")
+
+    @property
+    def is_image(self) -> bool:
+        return not isinstance(self.feature, ValueFeature)
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether it makes RaggedArrays, without `<name>_lengths`."""
+        shape = getattr(self.feature, "shape", ())  # that of Serialized may have None
+        has_ragged_steps = isinstance(self.feature, Ragged) or (
+            not isinstance(self.feature, Text)
+            and (shape == "ragged" or (isinstance(shape, tuple) and None in shape))
+        )
+        return self.length == "ragged" or has_ragged_steps
+
+    @property
+    def width(self) -> int | None:
+        """The number of steps of each row; None if it differs by batch."""
+        return self.frames if self.length in (None, "ragged") else self.length  # type: ignore[return-value]
+
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics to normalise with; None without them."""
+        digest = getattr(self.feature, "scaling_digest", None)
+        return None if digest is None else digest()
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        most = self.length if isinstance(self.length, int) and self.too_long == "error" else None
+        return {
+            key: msgspec.structs.replace(request, in_steps=True, max_steps=most)
+            for key, request in self.feature.requests().items()
+            if request is not None
+        }
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        lengths = f"{name}_lengths"
+        inner = (
+            f"{name}_step_lengths" if entry == lengths else entry
+            for entry in self.feature.outputs(name)
+        )
+        return (*inner,) if self.is_ragged else (*inner, lengths)
+
+    def for_schema(self, schema: Schema) -> Steps | StepImages:
+        if self.is_image:
+            from recordsmith.loading.features.images.step_images import StepImages
+
+            return StepImages.of(self)
+        return replace(self, feature=self.feature.for_schema(schema))
+
+    def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Steps:
+        return replace(self, feature=self.feature.of_datasets(datasets, specs))
+
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        columns = {key: _in_steps(rows.columns[key]) for key in self.requests()}
+        for error in self.errors({key: column.lengths for key, column in columns.items()}):
+            raise error
+        first = next(iter(columns.values()))
+        chosen = self.choice(first.lengths, rows.random_numbers)
+        if not self.keeps_columns:
+            padded_arrays = self._arrays(chosen, chosen.of(first), rows)
+            if padded_arrays is not None:
+                return padded_arrays, chosen.counts
+        of_steps = BatchRows(
+            rows.positions[chosen.rows],
+            rows.random_numbers.select(chosen.rows),
+            columns={key: chosen.of(column) for key, column in columns.items()},
+        )
+        try:
+            entries = self.feature.values(of_steps)  # type: ignore[attr-defined]
+        except DataError as error:
+            if error.record is not None:
+                number, error.record = error.record, int(chosen.rows[error.record])
+                error.problem = f"step {chosen.within[number]}: {error.problem}"
+            raise
+        if self.is_ragged:
+            splits = offsets_from_lengths(chosen.counts)
+            return tuple(_ragged(entry, splits) for entry in entries)
+        fill, width = getattr(self.feature, "fill", 0), self.width
+        fills = (fill, *[0] * len(entries))  # only the first one is of values
+        padded = (
+            _padded(entry, chosen.counts, width, fill)
+            for entry, fill in zip(entries, fills, strict=False)
+        )
+        return (*padded, chosen.counts)
+
+    @property
+    def keeps_columns(self) -> bool:
+        return self.is_ragged or not isinstance(self.feature, Raw)
+
+    def _arrays(
+        self, chosen: StepChoice, steps: BytesArray, rows: BatchRows
+    ) -> npt.NDArray[Any] | None:
+        """Copy arrays of one size straight into their places; None if they must be converted."""
+        raw = self.feature
+        assert isinstance(raw, Raw)
+        dtype = np.dtype(raw.dtype)
+        size = math.prod(raw.shape) * dtype.itemsize
+        starts, stops = steps.spans()
+        is_converted = dtype.kind == "b" or not dtype.isnative or sys.byteorder != "little"
+        if (
+            is_converted
+            or raw.count
+            or not size
+            or (stops - starts != size).any()
+            or not starts.size
+        ):
+            return None
+        width = chosen.counts.max(initial=0) if self.width is None else self.width
+        arrays = rows.allocate(f"{self.key}/steps", (rows.count, width, size), np.uint8)
+        spans = np.lib.stride_tricks.sliding_window_view(steps.buffer, size)
+        first = 0
+        for row, count in zip(arrays, chosen.counts.tolist(), strict=True):
+            row[:count] = spans[starts[first : first + count]]
+            row[count:] = 0
+            first += count
+        return arrays.view(dtype).reshape(rows.count, width, *raw.shape)
+
+    def errors(self, counts_of: Mapping[str, Int64Array]) -> Iterator[DataError]:
+        """Yield an error for each row with too many steps, or with different numbers of them."""
+        (first, counts), *others = counts_of.items()
+        for other, of_other in others:
+            for row in np.flatnonzero(of_other != counts).tolist():
+                yield CorruptDataError(
+                    Defect.FEATURE_SHAPE,
+                    "feature lists have different numbers of steps",
+                    found=f"{first!r} {counts[row]}, {other!r} {of_other[row]}",
+                    expected="as many steps in each",
+                    feature=other,
+                    record=row,
+                )
+        if isinstance(self.length, int) and self.too_long == "error":
+            for row in np.flatnonzero(counts > self.length).tolist():
+                found = counted(int(counts[row]), "step")
+                problem = f"feature {first!r} has too many steps"
+                yield too_long(first, problem, found, self.length, row)
+
+    def choice(self, counts: Int64Array, random_numbers: RandomNumbers) -> StepChoice:
+        """Return which steps of each row are used, of rows with so many steps."""
+        starts = np.cumsum(counts) - counts
+        kept = counts if self.width is None else np.minimum(counts, self.width)
+        rows = np.repeat(np.arange(len(counts)), kept)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(kept) - kept, kept)
+        if self.frames is not None and (kept < counts).any():
+            if self.choose == "even":
+                within = (2 * within + 1) * counts[rows] // (2 * kept[rows])
+            else:
+                numbers, ends = random_numbers.uniform("steps/frames", self.frames), kept.cumsum()
+                for row in np.flatnonzero(kept < counts):
+                    drawn = _drawn(numbers[row], int(counts[row]))
+                    within[ends[row] - self.frames : ends[row]] = drawn
+        places = starts[rows] + within if (kept < counts).any() else None
+        return StepChoice(rows, within, kept, places)
+
+
+class StepChoice(NamedTuple):
+    """The steps of a batch that are used.
+
+    rows: int64, (used,): the row of each.
+    within: int64, (used,): its number in the feature list of the row.
+    counts: int64, (rows,): how many of each row.
+    places: int64, (used,): its number in all steps; None if all are used.
+    """
+
+    rows: Int64Array
+    within: Int64Array
+    counts: Int64Array
+    places: Int64Array | None
+
+    def of(self, column: RaggedArray) -> Any:
+        """Return the used steps of a column."""
+        return column.values if self.places is None else column.values[self.places]
+
+
+def _drawn(numbers: npt.NDArray[np.float64], count: int) -> list[int]:
+    """Draw different integers below `count`, one for each random number, sorted (Floyd)."""
+    drawn: set[int] = set()
+    for last, number in enumerate(numbers.tolist(), count - len(numbers)):
+        place = int(number * (last + 1))
+        drawn.add(last if place in drawn else place)
+    return sorted(drawn)
+
+
+def check_feature(feature: object) -> None:
+    """Raise OptionError unless a feature can be that of one step."""
+    expected = "a feature of one step, such as Scalar(key), Raw(key, shape, dtype) or Image(key)"
+    is_image = False
+    if isinstance(feature, ImageFeature):
+        from recordsmith.loading.features.images.image import Image
+
+        is_image = isinstance(feature, Image)
+    is_of_steps = isinstance(feature, Steps)
+    requests: Mapping[str, ColumnRequest | None] = {}
+    if isinstance(feature, Feature) and (is_image or isinstance(feature, ValueFeature)):
+        requests = {} if is_of_steps else feature.requests()
+    for request in requests.values() or (None,):
+        if request is None:
+            raise OptionError(option="feature", value=feature, expected=expected)
+        if request.default is not None:
+            raise OptionError(
+                "steps have no default",
+                option="default",
+                value=request.default,
+                remedy=f"Leave {option('default')} out.",
+            )
+    if is_image and (len(requests) > 1 or getattr(feature, "count", None) is not None):
+        raise OptionError(
+            "each step has one image, of a size that is the same for all if pixels are raw",
+            option="feature",
+            value=feature,
+            remedy=f"Leave {option('count')} out, and pass numbers as {option('raw_shape')}.",
+        )
+
+
+def _in_steps(column: Column) -> RaggedArray:
+    assert isinstance(column, RaggedArray)
+    return column
+
+
+def _ragged(entry: Any, splits: Int64Array) -> Column:
+    if not isinstance(entry, np.ndarray) or entry.dtype != object:
+        return RaggedArray(entry, splits)
+    lists = np.empty(len(splits) - 1, object)
+    for row in range(len(lists)):
+        lists[row] = entry[splits[row] : splits[row + 1]].tolist()
+    return lists
+
+
+def _padded(entry: Any, counts: Int64Array, width: int | None, fill: float) -> Column:
+    """Pad the steps of rows, which are end to end: (rows, width, ...)."""
+    if isinstance(entry, RaggedArray):
+        raise OptionError(
+            "steps of different lengths cannot be padded",
+            option="length",
+            expected="'ragged'",
+            remedy=f"Pass {option('length', 'ragged')}.",
+        )
+    if isinstance(entry, BytesArray):
+        return padded_bytes(entry, counts, width)
+    if entry.dtype != object:
+        return pad(entry, counts, width, fill)[0]
+    has_lists = len(entry) > 0 and isinstance(entry.flat[0], list)
+    texts, _ = pad(entry, counts, width, "")  # type: ignore[arg-type]
+    if has_lists:
+        for row, count in enumerate(counts.tolist()):
+            for step in range(count, texts.shape[1]):
+                texts[row, step] = []
+    return texts
+
+
+def padded_bytes(values: BytesArray, counts: Int64Array, width: int | None) -> BytesArray:
+    """Pad rows of byte strings with empty ones: (rows, width, ...)."""
+    places, _ = pad(np.arange(len(values)), counts, width, -1)
+    inner = values.shape[1:]
+    if not len(values):
+        values = BytesArray(b"", np.zeros(math.prod(inner) + 1, np.int64)).reshape(1, *inner)
+    padded = values[places.reshape(-1)].reshape(*places.shape, *inner)
+    is_padding = (places < 0).reshape(*places.shape, *(1 for _ in inner))
+    cleared: BytesArray = padded.cleared(np.broadcast_to(is_padding, padded.shape))
+    return cleared
