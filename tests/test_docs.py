@@ -80,6 +80,17 @@ except RuntimeError:
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+    from torchvision.ops import boxes as box_operators
+
+    def nms(boxes, scores, threshold):
+        overlaps, kept = box_operators.box_iou(boxes, boxes) > threshold, []
+        for box in scores.argsort(descending=True).tolist():
+            if not overlaps[box, kept].any():
+                kept.append(box)
+        return torch.tensor(kept, dtype=torch.int64)
+
+    library.impl("nms", nms, "CPU")
+    box_operators._assert_has_ops = lambda: None
 """
 
 
@@ -372,6 +383,14 @@ def test_the_page_about_a_trainer_runs(
         ACCELERATE_USE_CPU="1",
         GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "lo0",
     )
+
+
+@pytest.mark.slow
+def test_the_page_about_mask_rcnn_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without("torch", "torchvision")
+    monkeypatch.chdir(tmp_path)
+    # torchvision without compiled operators would compile them, which takes minutes
+    run_python_apart(page("docs/how-to/mask-rcnn.md"), TORCHDYNAMO_DISABLE="1")
 
 
 @pytest.mark.slow
