@@ -132,6 +132,26 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             assert len(batch[name].shape) == len(spec.shape)
 
 
+@pytest.mark.parametrize("options", [{}, OPTIONS[2], {"frames": 4}, {"length": "ragged"}])
+def test_records_without_steps(dataset: rs.Dataset, tmp_path: Path, options: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    empty = write(path, [({"id": 0}, {key: [] for key in KINDS}), ({"id": 1}, {})])
+    for name, (feature, *_, is_ragged) in FEATURES.items():
+        if is_ragged and isinstance(options.get("length"), int):
+            continue
+        features = {name: rs.Steps(feature, **options), "id": "id"}
+        (batch,) = rs.Loader(empty, features, batch_size=2, threads=0)
+        loader = rs.Loader(dataset, features, batch_size=COUNT, filter=lambda _: False, threads=0)
+        (nothing,) = loader
+        assert [*batch] == [*nothing] == [*loader.spec()]
+        assert (len(batch[name]), len(nothing[name])) == (2, 0)
+        if is_ragged or options.get("length") == "ragged":
+            assert batch[name].tolist() == [[], []]
+        else:
+            assert batch[f"{name}_lengths"].tolist() == [0, 0]
+            assert batch[name].shape[1] == (4 if options else 0)
+
+
 @pytest.mark.parametrize(
     ("file_count", "count"), [(8, 9), pytest.param(20, 1000, marks=pytest.mark.slow)]
 )
@@ -411,6 +431,7 @@ def test_orders_and_inputs(dataset: rs.Dataset, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="dataset 1 of the mix has 'rgb'"):
         assert len(check(rs.Mix([(dataset, 1), (rs.open(tmp_path), 1)]))) > COUNT
     assert check(dataset, buckets=rs.BucketBySize(window=8)) == {*range(COUNT)}
+    assert check(rs.Weighted(dataset, by="label")) <= {*range(COUNT)}
     for make in (lambda: rs.Packed(dataset, "number", length=4),
                  lambda: rs.Mix([(dataset, 1)], rename=[{"id": "key"}])):  # fmt: skip
         with raises(rs.NotAnExampleError, payload="SequenceExample"):
