@@ -32,7 +32,8 @@ class StepImages(Image):
         return cls(**options, steps=steps)
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        return self.steps.requests()
+        requests: Mapping[str, ColumnRequest] = self.steps.requests()
+        return requests
 
     def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
         for error in self.steps.errors({self.key: counts}):
