@@ -122,6 +122,8 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             expected = [steps + [padding] * (width - len(steps)) for steps in expected]
             assert batch[name].tolist() == expected
             assert batch[f"{name}_lengths"].tolist() == counts
+            if name == "flag":
+                assert batch[name].view(np.uint8).max(initial=0) <= 1, "no other bytes as bool"
             if name == "padded":
                 inner = [[sum(n >= 0 for n in step) for step in steps] for steps in expected]
                 assert batch["padded_step_lengths"].tolist() == inner
