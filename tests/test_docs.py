@@ -80,6 +80,17 @@ except RuntimeError:
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+    from torchvision.ops import boxes as box_operators
+
+    def nms(boxes, scores, threshold):
+        overlaps, kept = box_operators.box_iou(boxes, boxes) > threshold, []
+        for box in scores.argsort(descending=True).tolist():
+            if not overlaps[box, kept].any():
+                kept.append(box)
+        return torch.tensor(kept, dtype=torch.int64)
+
+    library.impl("nms", nms, "CPU")
+    box_operators._assert_has_ops = lambda: None
 """
 
 
@@ -375,6 +386,14 @@ def test_the_page_about_a_trainer_runs(
 
 
 @pytest.mark.slow
+def test_the_page_about_mask_rcnn_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without("torch", "torchvision")
+    monkeypatch.chdir(tmp_path)
+    # torchvision without compiled operators would compile them, which takes minutes
+    run_python_apart(page("docs/how-to/mask-rcnn.md"), TORCHDYNAMO_DISABLE="1")
+
+
+@pytest.mark.slow
 def test_the_page_about_augmentation_runs(flowers: Path) -> None:
     """Up to the first library that is not installed."""
     skip_without("torch")
@@ -393,6 +412,16 @@ def test_the_page_about_episodes_runs(
     monkeypatch.chdir(tmp_path)
     text = page("docs/how-to/episodes.md")
     run_python(text, "episodes.md", lambda: capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_the_page_about_video_frames_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/video-frames.md")
+    run_python(text, "video-frames.md", lambda: capsys.readouterr().out)
 
 
 def test_the_page_about_lerobot_runs(

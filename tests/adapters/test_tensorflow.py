@@ -20,6 +20,7 @@ KINDS = {
     "text": rs.Text("text"),
     "some_bytes": rs.Bytes("texts", shape="ragged"),
     "texts": rs.Text("texts", shape="ragged"),
+    "images": rs.Image("images", size=(2, 3), count="ragged"),
     "at": rs.Position(),
     "has_rare": rs.Present("rare"),
 }
@@ -33,7 +34,7 @@ def adapter(tf: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory: pytest.TempPathFactory, images: Any) -> Path:
     path = tmp_path_factory.mktemp("kinds") / "kinds.tfrecord"
     with rs.ShardWriter(path) as writer:
         for number in range(20):
@@ -45,6 +46,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     "bytes": b"\x00\xff" * number,
                     "text": f"ä {number}",
                     "texts": [f"é{each}" for each in range(number % 3)],
+                    "images": [images.jpeg(number, 4, 5)] * (number % 3),
                 }
                 | ({"rare": [number, number]} if number % 2 else {})
             )

@@ -16,6 +16,8 @@ FEATURES: dict[str, Any] = {
     "free": rs.Image("image", fit="pad"),
     "patches": rs.Patches((4, 5), 3, key="image", layout="CHW"),
     "boxes": rs.Boxes(("top", "left", "bottom", "right"), labels=None, of="patches"),
+    "list": rs.Image("list", size=(3, 2), count="ragged"),
+    "list_room": rs.Image("list", fit="pad", count="padded", length=7),
     "id": rs.Scalar("id"),
     "corner": rs.Tensor("corner", (2,), dtype="float16"),
     "stack": rs.Stack(["id", "id"], (), dtype="int32"),
@@ -41,6 +43,10 @@ SPECS = {
     "patches_offsets": ("numbers", "int64", (3, 2), False),
     "boxes": ("numbers", "float32", (3, None, 4), False),
     "boxes_lengths": ("numbers", "int64", (3,), False),
+    "list": ("numbers", "uint8", (None, 3, 2, 3), True),
+    "list_room": ("numbers", "uint8", (7, None, None, 3), False),
+    "list_room_sizes": ("numbers", "int64", (7, 2), False),
+    "list_room_lengths": ("numbers", "int64", (), False),
     "id": ("numbers", "int64", (), False),
     "corner": ("numbers", "float16", (2,), False),
     "stack": ("numbers", "int32", (2,), False),
@@ -70,6 +76,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset
             writer.write_example(
                 {
                     "image": images.jpeg(number, 7 + number, 9),
+                    "list": [images.jpeg(number, 7, 9)] * number,
                     "id": number,
                     "corner": [1.0, 2.0],
                     "many": list(range(number)),
