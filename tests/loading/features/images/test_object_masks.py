@@ -190,13 +190,17 @@ def test_bad_masks_are_errors_of_their_record(
 
 def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
     """Nothing is allocated for them."""
-    good, small = example(1, images), images.encode(images.noise(1, 1), "PNG")
-    mask = encode_mask(np.ones((1, 1), np.uint8))
-    bad = {**good, "image/encoded": small, OBJECT_MASK: [mask] * 3000}
-    features = {"image": rs.Image(size=1000), "masks": rs.Mask(OBJECT_MASK)}
-    of_list = {"list": rs.Image(OBJECT_MASK, 1000, count="padded")}
-    dataset = written(tmp_path, [good, bad])
-    for declared, noun in ((features, "masks"), (of_list, "images")):
+    small, mask = images.encode(images.noise(1, 1), "PNG"), encode_mask(np.ones((1, 1), np.uint8))
+    bad = {"image/encoded": small, OBJECT_MASK: [mask] * 3000, OBJECT_LABEL: [1] * 3000}
+    bad |= {key: [float("max" in key)] * 3000 for key in BOX}
+    dataset = written(tmp_path, [example(1, images), bad])
+    image, masks = rs.Image(size=1000), rs.Mask(OBJECT_MASK)
+    several: list[tuple[dict[str, Any], str]] = [
+        ({"image": image, "masks": masks}, "masks"),
+        ({"image": image, "masks": masks, "boxes": rs.Boxes()}, "masks"),
+        ({"list": rs.Image(OBJECT_MASK, 1000, count="padded")}, "images"),
+    ]
+    for declared, noun in several:
         with raises(CorruptDataError, record=1, found=f"3,000 {noun} of 1,000,000 pixels"):
             only(dataset, declared)
         for column in only(dataset, declared, skip_errors=1).values():
