@@ -113,7 +113,7 @@ class Inputs:
         self.random_count = 2_000 if quick else 20_000
         self.embedding_count = 4_000 if quick else 40_000
         self.row_count = 40_000 if quick else 400_000
-        self.video_count = 100 if quick else 1_000
+        self.video_count = 200 if quick else 2_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self.record_counts = {  # of a damaged file: before it was damaged
             "small.tfrecord": self.small_count,

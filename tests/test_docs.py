@@ -414,6 +414,16 @@ def test_the_page_about_episodes_runs(
     run_python(text, "episodes.md", lambda: capsys.readouterr().out)
 
 
+@pytest.mark.slow
+def test_the_page_about_video_frames_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/video-frames.md")
+    run_python(text, "video-frames.md", lambda: capsys.readouterr().out)
+
+
 def test_the_page_about_lerobot_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

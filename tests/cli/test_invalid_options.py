@@ -41,7 +41,7 @@ CASES: dict[str, dict[str, str]] = {
         "--add 'z={\"a\":1}'": "--add z ",
         "--recode image/class/label=none.csv": "no such file",
         "--cast image/height": "KEY=int64",
-        "--cast image/height=int8": "int64 or float",
+        "--cast image/height=int8": "int64, float",
         "--drop image/height --where 'image/height = 3'": "did you mean ==?",
     },
     "export": {

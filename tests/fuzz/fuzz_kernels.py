@@ -342,11 +342,12 @@ def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Rand
         assert sum(len(key) for key, *_ in found) <= limits[1] or not is_complete
     else:
         assert is_complete
-    for key, kinds, contents, present, (low, high), steps, value_bytes in found:
+    for key, kinds, contents, present, (low, high), steps, value_bytes, tensors in found:
         assert len(key) <= len(buffer)
         assert 0 < present <= 3 * len(starts)
         assert len(kinds) == 4
         assert len(contents) == 3
+        assert (tensors is None) == (contents[0] == 0)
         assert 0 <= low <= high <= len(buffer) or present == 0
         assert 0 <= steps[1] <= len(buffer)
         assert 0 <= value_bytes <= 3 * len(buffer)

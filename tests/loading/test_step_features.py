@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 from collections import Counter
@@ -121,6 +122,8 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             expected = [steps + [padding] * (width - len(steps)) for steps in expected]
             assert batch[name].tolist() == expected
             assert batch[f"{name}_lengths"].tolist() == counts
+            if name == "flag":
+                assert batch[name].view(np.uint8).max(initial=0) <= 1, "no other bytes as bool"
             if name == "padded":
                 inner = [[sum(n >= 0 for n in step) for step in steps] for steps in expected]
                 assert batch["padded_step_lengths"].tolist() == inner
@@ -129,7 +132,10 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             assert len(batch[name].shape) == len(spec.shape)
 
 
-def test_entries_equal_tensorflow(dataset: rs.Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file_count", "count"), [(8, 9), pytest.param(20, 1000, marks=pytest.mark.slow)]
+)
+def test_entries_equal_tensorflow(tmp_path: Path, file_count: int, count: int) -> None:
     import tensorflow as tf
 
     lists = {
@@ -146,23 +152,40 @@ def test_entries_equal_tensorflow(dataset: rs.Dataset, tmp_path: Path) -> None:
         "many": rs.Steps(rs.Ragged("many")),
         "words": rs.Steps(rs.Bytes("words", "ragged")),
     }
-    for seed in range(8):
-        data = write(tmp_path / f"{seed}.tfrecord", drawn(seed, 9))
-        (batch,) = rs.Loader(data, features, batch_size=9, threads=0)
+    for seed in range(file_count):
+        data = write(tmp_path / f"{seed}.tfrecord", drawn(seed, count))
+        (batch,) = rs.Loader(data, features, batch_size=count, threads=0)
         payloads = [*data.records()]
         of_context, steps, lengths = tf.io.parse_sequence_example(payloads, context, lists)
         np.testing.assert_array_equal(batch["id"], of_context["id"])
         for key in ("rgb", "point"):
-            assert batch[key].tolist() == steps[key].numpy().tolist()
+            np.testing.assert_array_equal(np.asarray(batch[key]), steps[key])
             np.testing.assert_array_equal(batch[f"{key}_lengths"], lengths[key])
         for key in ("many", "words"):
-            assert batch[key].tolist() == steps[key].to_list()
+            rows, of_steps = batch[key], batch[key].values
+            splits, step_splits = steps[key].nested_row_splits
+            np.testing.assert_array_equal(rows.row_splits, splits)
+            np.testing.assert_array_equal(of_steps.row_splits, step_splits)
+            np.testing.assert_array_equal(np.asarray(of_steps.values), steps[key].flat_values)
     for key, steps in (("many", [[b"x"]]), ("words", [[3]]), ("rgb", [[b"a", b"b"]])):
         data = write(tmp_path / f"{key}.tfrecord", [({"id": 1}, {}), ({"id": 2}, {key: steps})], {})
         with pytest.raises(tf.errors.InvalidArgumentError):
             tf.io.parse_sequence_example([*data.records()], context, lists)
         with pytest.raises(rs.RecordsmithError):
             list(rs.Loader(data, {"x": features[key]}, batch_size=2, threads=0))
+
+
+def test_steps_are_normalised(dataset: rs.Dataset) -> None:
+    how = rs.Normalise("mean", {"point": {"mean": [1.0, 0.5], "std": [0.5, 2.0]}})
+    features = {
+        "x": rs.Steps(rs.Tensor("point", (2,), normalise=how), "ragged"),
+        "stored": rs.Steps(rs.Tensor("point", (2,)), "ragged"),
+    }
+    loader = rs.Loader(dataset, features, batch_size=COUNT)
+    (batch,) = loader
+    expected = (batch["stored"].values - np.float32([1, 0.5])) / np.float32([0.5, 2])
+    np.testing.assert_allclose(batch["x"].values, expected, rtol=1e-5)
+    assert "mean " in json.dumps(loader.state_dict()), "a state knows the statistics"
 
 
 # -- frames ----------------------------------------------------------------------------------------

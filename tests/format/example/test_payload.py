@@ -334,3 +334,15 @@ def test_fields_of_a_later_version_do_not_make_another_message_an_example(
         assert classify(payload) != "Example"
         with raises(NotAnExampleError, payload=classify(payload)):
             decode_example(payload)
+
+
+def test_values_are_copied_only_where_they_fit() -> None:
+    buffer, out = bytes(range(8)), np.full((2, 2, 3), 9, np.uint8)
+    kernel.copy_padded(buffer, np.array([0, 5, 2]), np.array([2, 1]), out)
+    assert out.tolist() == [[[0, 1, 2], [5, 6, 7]], [[2, 3, 4], [0, 0, 0]]]
+    for starts, counts in (
+        ([6], [1, 0]), ([-1], [1, 0]), ([2**62], [1, 0]), ([0], [0, 0]), ([0], [2, 0]),
+        ([0] * 3, [3, 0]), ([0], [1]), ([0], [-1, 2]), ([], [1, 0]),
+    ):  # fmt: skip
+        with pytest.raises(IndexError):
+            kernel.copy_padded(buffer, np.array(starts, np.int64), np.array(counts), out)

@@ -5,9 +5,6 @@ That they have TensorFlow's values is tested in tests/interop/test_serialized_te
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 import numpy as np
 import pytest
 from tests.raising import raises
@@ -20,7 +17,7 @@ from recordsmith.format.example.serialized_tensor import (
     read_tensor,
     schema_of_tensor,
 )
-from recordsmith.support.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError
 
 FLOATS = np.arange(12, dtype=np.float32)
 GOOD = [
@@ -96,6 +93,8 @@ def test_others_are_refused(data: bytes, words: str) -> None:
     with pytest.raises(CorruptDataError) as caught:
         read_tensor(data).values()
     assert words in str(caught.value)
+    is_refused_for_its_count = " values" in caught.value.found
+    assert ("repeats" in str(caught.value)) == (is_refused_for_its_count and words == "repeats")
 
 
 def test_what_tensors_have_in_common() -> None:
@@ -121,25 +120,3 @@ def test_what_tensors_have_in_common() -> None:
             counts.merge(type(counts).from_json(survey.counts().to_json()))
         assert counts.schema() == found
         assert Schema.from_json(found.to_json()) == found
-
-
-def test_the_survey_and_the_reader_agree() -> None:
-    """What the survey calls a tensor the reader reads, with the same dtype and shape."""
-    dice = random.Random(0)
-    seeds, counts = [data for data, _ in GOOD], {True: 0, False: 0}
-    for _ in range(3000):
-        data: Any = bytearray(dice.choice(seeds))[:200]
-        for _ in range(dice.randrange(3)):
-            data[dice.randrange(len(data))] = dice.choice([0, 1, 2, 3, 4, 8, 18, 34, 255])
-        known = schema_of(bytes(data))
-        counts[known.content == "tensor"] += 1
-        if known.content == "tensor":
-            assert describe_tensor(data) == f"serialised {known.content_text}"
-    assert min(counts.values()) > 300
-
-
-def test_the_defects_are_of_the_value_or_its_shape() -> None:
-    with raises(CorruptDataError, defect=Defect.FEATURE_SHAPE, found="0 values"):
-        read_tensor(header(1, [2]))
-    with raises(CorruptDataError, defect=Defect.FEATURE_VALUE):
-        read_tensor(b"\0")

@@ -182,40 +182,32 @@ CAST_FROM: list[Any] = [
 ]  # fmt: skip
 
 
+@np.errstate(over="ignore")
 def in_numpy(value: Any, kind: str) -> Any:
-    """A value of another kind; None if it cannot be one."""
+    """A value of another kind, by exact fractions; None if it cannot be one."""
     dtype: Any = np.int64 if kind == "int64" else np.float32
-    if not isinstance(value, list):
-        exact = [Fraction(n) if np.isfinite(n) else n for n in value.tolist()]
-        if value.dtype == dtype:
-            return value
-        if kind == "int64" and not all(
-            isinstance(n, Fraction) and n.denominator == 1 and -(2**63) <= n < 2**63 for n in exact
-        ):
-            return None
-        made = np.array([int(n) for n in exact] if kind == "int64" else value, dtype)
-        return (
-            made
-            if all(Fraction(n) == m for n, m in zip(made.tolist(), exact, strict=True))
-            else None
-        )
-    texts = [text.decode("latin-1").strip() for text in value]
-    if not all(text.isascii() and "_" not in text and len(text) < 31 for text in texts):
-        return None
     try:
+        if not isinstance(value, list):
+            if value.dtype == dtype:
+                return value
+            made = [Fraction(n) for n in value.tolist()]
+            cast = np.array([int(n) for n in made] if kind == "int64" else made, dtype)
+            return cast if [Fraction(n) for n in cast.tolist()] == made else None
+        texts = [text.decode("ascii").strip() for text in value]
+        if any("_" in text or len(text) > 30 for text in texts):
+            return None
         if kind == "int64":
             return np.array([int(text) for text in texts], np.int64)
-        numbers = np.array([float(text) for text in texts]).astype(np.float32)
+        cast = np.array([float(text) for text in texts]).astype(np.float32)
+        for text, number in zip(texts, cast.tolist(), strict=True):
+            is_whole = text.lstrip("+-").isdigit()
+            if (is_whole and int(text) != number) or (math.isinf(number) and "inf" not in text):
+                return None
     except (ValueError, OverflowError):
         return None
-    for text, number in zip(texts, numbers.tolist(), strict=True):
-        is_whole = text.lstrip("+-").isdigit()
-        if (is_whole and int(text) != number) or (math.isinf(number) and "inf" not in text):
-            return None
-    return numbers
+    return cast
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("kind", ["int64", "float"])
 def test_casts_keep_numbers(kind: Any) -> None:
     """Or are errors; against exact fractions. Steps of sequences too."""
@@ -341,8 +333,8 @@ def test_conflicts_with_a_record(edit: dict[str, Any], fields: dict[str, Any]) -
         ({"recode": {"a": {}}}, "no rows"),
         ({"recode": {"a": {1: 0.5}}}, "integer or text"),
         ({"recode": {"a": 3}}, "path"),
-        ({"cast": {"a": "int32"}}, "int64 or float"),
-        ({"cast": {"a": []}}, "int64 or float"),
+        ({"cast": {"a": "int32"}}, "int64.*float"),
+        ({"cast": {"a": []}}, "int64.*float"),
         ({"cast": {"a": "float"}, "drop": ["a"]}, "removes 'a'"),
     ],
 )

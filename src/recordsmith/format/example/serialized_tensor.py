@@ -178,12 +178,15 @@ def read_tensor(data: BytesLike, size: int | None = None) -> SerializedTensor:
         )
     dtype = _TYPES[number]
     if code != _GOOD:
+        is_repeated = count < math.prod(shape) and not has_content
         raise CorruptDataError(
             Defect.FEATURE_SHAPE,
             "the serialised tensor has another number of values than its shape",
             found=f"{count} values",
             expected=f"{math.prod(shape)} for {dtype} {shape_text(shape)}",
-            remedy="TensorFlow repeats the last value; write all with tf.io.serialize_tensor.",
+            remedy="TensorFlow repeats the last value; write all with tf.io.serialize_tensor."
+            if is_repeated
+            else "",
         )
     return SerializedTensor(number, dtype, shape, start, has_content, view)
 

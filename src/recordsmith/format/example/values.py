@@ -79,6 +79,13 @@ class BytesArray:
         numbers = self._numbers.ravel()
         return self.offsets[numbers], self.offsets[numbers + 1]
 
+    def copy_padded(self, counts: Int64Array, out: npt.NDArray[np.uint8]) -> None:
+        """Copy values of one length to rows, `counts` of them to each, and zeros after them.
+
+        out: (rows, width, length).
+        """
+        payloads.copy_padded(self.buffer, self.spans()[0], counts, out)
+
     def hashes(self) -> npt.NDArray[np.uint64]:
         """Return uint64, shape of this array: the XXH64 of each value."""
         starts = np.ascontiguousarray(self.offsets[self._numbers.ravel()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
@@ -32,7 +31,11 @@ Stored = Literal["numbers", "vector"]
 _ABSENT = b"\xff"  # the default of texts: it is not UTF-8
 _UNKNOWN = -(2**63)
 _MOST_CLASSES = 65_536  # of a row, unless declared: a file of class names may have a large number
-_KINDS: tuple[Kind, ...] = ("int64", "float", "bytes")
+_KINDS: tuple[Kind, ...] = (*NUMBERS, "bytes")
+_DECLARE = (
+    f"Pass {option('stored', 'vector')} for a 0 or 1 for each class, or "
+    f"{option('stored', 'numbers')} for the numbers of the classes."
+)
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,16 @@ class _Classes(ValueFeature):
 
     def __post_init__(self) -> None:
         names = self.class_names
-        if names is not None and (
-            isinstance(names, (str, bytes))
-            or not isinstance(names, Sequence)
-            or not all(name is None or isinstance(name, str) for name in names)
-        ):
+        are_names = isinstance(names, (list, tuple)) and all(
+            name is None or isinstance(name, str) for name in names
+        )
+        if names is not None and not are_names:
             raise OptionError(option="class_names", value=names, expected="a list of names")
-        check_dtype(getattr(self, "dtype", None))
-        classes = getattr(self, "classes", None)
-        if classes is not None:
-            count_number("classes", classes)
-        default = getattr(self, "default", None)
-        if default is not None:
-            whole_number("default", default, -(2**31), 2**31 - 1)
 
     def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Self:
         """Return this feature with the numbers of the class names."""
         are_texts = specs[self.key].kind == "bytes"
-        names: Sequence[str | None] | None = self.class_names
+        names, classes = self.class_names, getattr(self, "classes", None)
         own = dict.fromkeys(dataset.class_names for dataset in datasets)
         if not are_texts:
             own.pop(None, None)
@@ -72,36 +67,33 @@ class _Classes(ValueFeature):
             raise OptionError(
                 f"feature {self.key!r}: the datasets of the mix have different class names",
                 option="class_names",
-                remedy=f"Pass {option('class_names')}, in which the texts of all are looked up."
-                if are_texts
-                else "Give all datasets the same classes with Edits(recode=...), or load the "
-                f"numbers as they are with Scalar({self.key!r}).",
+                remedy=f"Pass {option('class_names')} to look up the texts of all; give numbers "
+                "the same classes with Edits(recode=...).",
             )
         if names is None:
             names = next(iter(own), None)
-        count: int | None = getattr(self, "classes", None)
-        if names is None and (count is None or are_texts):
+        if names is None and (classes is None or are_texts):
             raise OptionError(
                 f"feature {self.key!r}: the dataset has no class names",
                 option="class_names",
                 remedy=f"Pass {option('class_names')}, a list of the names by number.",
             )
-        if hasattr(self, "classes") and count is None and len(names or ()) > _MOST_CLASSES:
+        count = len(names or ()) if classes is None else classes
+        if isinstance(self, _Hot) and classes is None and count > _MOST_CLASSES:
             raise OptionError(
-                f"feature {self.key!r}: the dataset has {len(names or ()):,} classes",
+                f"feature {self.key!r}: the dataset has {count:,} classes",
                 option="classes",
                 remedy=f"Pass {option('classes')} if each row should be that long.",
             )
-        numbers = [(name, number) for number, name in enumerate(names or ()) if name is not None]
-        often = Counter(name for name, _ in numbers).most_common(1)
-        if often and often[0][1] > 1:
-            raise OptionError(
-                f"two classes have the name {often[0][0]!r}", option="class_names", value=names
-            )
+        numbers: dict[bytes, int] = {}
+        for number, name in enumerate(names or ()):
+            text = b"" if name is None else name.encode("utf-8", "surrogateescape")
+            if name is not None and numbers.setdefault(text, number) != number:
+                problem = f"two classes have the name {name!r}"
+                raise OptionError(problem, option="class_names", value=names)
         feature = copy(self)
-        encoded = {name.encode("utf-8", "surrogateescape"): number for name, number in numbers}
-        object.__setattr__(feature, "names", encoded)
-        object.__setattr__(feature, "count", len(names or ()) if count is None else count)
+        object.__setattr__(feature, "names", numbers)
+        object.__setattr__(feature, "count", count)
         return feature
 
     def _numbers(self, column: Any, default: int | None = None) -> Any:
@@ -122,21 +114,25 @@ class _Classes(ValueFeature):
             is_bad &= numbers != default
         if is_bad.any():
             index = int(np.argmax(is_bad))
-            raise self._unknown(values.reshape(-1)[index], row_of(column, index))
+            (value,) = values.reshape(-1)[index : index + 1].tolist()
+            expected = f"0 to {self.count - 1}"
+            if isinstance(value, bytes):
+                value = value[:80].decode("utf-8", "surrogateescape")
+                names = [name.decode("utf-8", "surrogateescape") for name in self.names]
+                expected = f"a class name; {suggest_names(value, names, 'there are none')}"
+            row = row_of(column, index)
+            raise self._corrupt("has an unknown class", f"{value!r}", row, expected)
         return RaggedArray(numbers, column.row_splits) if values is not column else numbers
 
-    def _unknown(self, value: Any, row: int) -> CorruptDataError:
-        expected, found = f"0 to {self.count - 1}", f"{value}"
-        if isinstance(value, bytes):
-            text = value[:80].decode("utf-8", "surrogateescape")
-            names = [name.decode("utf-8", "surrogateescape") for name in self.names]
-            expected = f"a class name; {suggest_names(text, names, 'there are none')}"
-            found = repr(text)
+    def _corrupt(
+        self, problem: str, found: str, row: int, expected: str = "", remedy: str = ""
+    ) -> CorruptDataError:
         return CorruptDataError(
             Defect.FEATURE_VALUE,
-            f"feature {self.key!r} has an unknown class",
+            f"feature {self.key!r} {problem}",
             found=found,
             expected=expected,
+            remedy=remedy,
             feature=self.key,
             record=row,
         )
@@ -171,6 +167,12 @@ class Label(_Classes):
     default: int | None = None
     dtype: str = "int64"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dtype(self.dtype)
+        if self.default is not None:
+            whole_number("default", self.default, -(2**31), 2**31 - 1)
+
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(_KINDS, self.shape, _default(self.shape, self.default))}
 
@@ -180,7 +182,46 @@ class Label(_Classes):
 
 
 @dataclass(frozen=True)
-class OneHot(_Classes):
+class _Hot(_Classes):
+    """Rows of zeros and ones."""
+
+    classes: int | None = None
+    _: KW_ONLY
+    dtype: str = "float32"
+    stored: Stored | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dtype(self.dtype)
+        if self.classes is not None:
+            count_number("classes", self.classes)
+        if self.stored is not None:
+            check_word("stored", self.stored, get_args(Stored))
+        if self.stored == "vector" and self.classes is None:
+            raise OptionError(
+                f"{option('stored', 'vector')} needs {option('classes')}",
+                option="classes",
+                remedy=f"Pass {option('classes')}, the length of the vectors.",
+            )
+
+    def _vectors(self, column: Any, fewest: int, most: int) -> Any:
+        """Return stored vectors, (..., classes), after checking how many ones each has."""
+        is_binary = _is_binary(column)
+        if not is_binary.all():
+            index = int(np.argmin(is_binary))
+            value, row = column.reshape(-1)[index].item(), row_of(column, index)
+            raise self._corrupt("is not a vector of classes", f"{value!r}", row, "0 or 1")
+        ones = column.sum(axis=-1)
+        is_good = (ones >= fewest) & (ones <= most)
+        if not is_good.all():
+            index = int(np.argmin(is_good))
+            found, row = counted(int(ones.flat[index]), "one"), row_of(ones, index)
+            raise self._corrupt("is not a vector of one class", found, row, "a single one")
+        return as_dtype(self.key, column, self.dtype)
+
+
+@dataclass(frozen=True)
+class OneHot(_Hot):
     """A row for each class of a record, with a 1 at its number: float32, (batch, *shape, classes).
 
     Attributes:
@@ -199,49 +240,39 @@ class OneHot(_Classes):
         print(next(iter(rs.Loader(dataset, features, batch_size=8)))["target"].shape)  # (8, 5)
     """
 
-    classes: int | None = None
     shape: tuple[int, ...] = ()
     _: KW_ONLY
-    dtype: str = "float32"
     stored: Stored = "numbers"
     default: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_stored(self.stored, self.classes)
-        most = None if self.classes is None else self.classes - 1
         if self.default is not None:
+            most = None if self.classes is None else self.classes - 1
             whole_number("default", self.default, -1, most)
 
     def requests(self) -> dict[str, ColumnRequest]:
         if self.stored == "numbers":
             return {self.key: ColumnRequest(_KINDS, self.shape, _default(self.shape, self.default))}
-        default = None
+        shape, default = (*self.shape, self.classes or 0), None
         if self.default is not None:
-            row = np.arange(self.classes or 0) == self.default
-            default = np.broadcast_to(row, (*self.shape, len(row))).astype(np.int64)
-        return {self.key: ColumnRequest(NUMBERS, (*self.shape, self.classes or 0), default)}
+            row = np.arange(shape[-1]) == self.default
+            default = np.broadcast_to(row, shape).astype(np.int64)
+        return {self.key: ColumnRequest(NUMBERS, shape, default)}
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column: Any = rows.columns[self.key]
-        if self.stored == "numbers":
-            numbers = self._numbers(column, self.default)
-            hot = np.zeros((numbers.size, self.count), number_type(self.dtype))
-            (at,) = np.nonzero(numbers.reshape(-1) >= 0)
-            hot[at, numbers.reshape(-1)[at]] = 1
-            return (hot.reshape(*numbers.shape, self.count),)
-        ones = zeros_and_ones(self.key, column).sum(axis=-1)
-        is_good = (ones == 1) | ((ones == 0) & (self.default == -1))
-        if not is_good.all():
-            index = int(np.argmin(is_good))
-            raise _not_a_vector(
-                self.key, counted(ones.flat[index], "one"), "a single one", row_of(ones, index)
-            )
-        return (as_dtype(self.key, column, self.dtype),)
+        if self.stored == "vector":
+            return (self._vectors(column, 0 if self.default == -1 else 1, 1),)
+        numbers = self._numbers(column, self.default)
+        hot = np.zeros((*numbers.shape, self.count), number_type(self.dtype))
+        at = np.nonzero(numbers >= 0)
+        hot[(*at, numbers[at])] = 1
+        return (hot,)
 
 
 @dataclass(frozen=True)
-class MultiHot(_Classes):
+class MultiHot(_Hot):
     """A row for each record, with a 1 at the number of each of its classes: (batch, classes).
 
     A record without the feature has a row of zeros.
@@ -259,72 +290,47 @@ class MultiHot(_Classes):
         features = {"tags": rs.MultiHot("image/object/class/label", classes=20)}
     """
 
-    classes: int | None = None
-    _: KW_ONLY
-    dtype: str = "float32"
-    stored: Stored | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.stored is not None:
-            check_stored(self.stored, self.classes)
-
     def requests(self) -> dict[str, ColumnRequest]:
-        kinds = NUMBERS if self.stored == "vector" else _KINDS
-        return {self.key: ColumnRequest(kinds, "ragged")}
+        return {self.key: ColumnRequest(NUMBERS if self.stored == "vector" else _KINDS, "ragged")}
 
     def for_schema(self, schema: Schema) -> Self:
-        known = schema.columns.get(self.key)
-        if known is not None and known.kind in NUMBERS and self.stored != "numbers":
-            lengths = known.min_length, known.max_length
-            if self.stored is None and lengths == (self.classes,) * 2:
-                raise OptionError(
-                    f"all records have {counted(lengths[0], 'value')} of {self.key!r}, one for "
-                    "each class",
-                    option="stored",
-                    remedy=_DECLARE,
-                )
-            if self.stored and lengths[0] == lengths[1] != self.classes and lengths[0]:
-                raise OptionError(
-                    f"all records have {counted(lengths[0], 'value')} of {self.key!r}",
-                    option="classes",
-                    value=self.classes,
-                    expected=f"{lengths[0]} for vectors",
-                )
+        known = schema.features.get(self.key)
+        if known is None or known.kind not in NUMBERS or known.min_length != known.max_length:
+            return self
+        is_vector, count = known.max_length == self.classes, known.max_length
+        is_wrong = self.stored == "vector" and count > 0 and not is_vector
+        if is_vector if self.stored is None else is_wrong:
+            raise OptionError(
+                f"all records have {counted(count, 'value')} of {self.key!r}, for "
+                f"{counted(self.classes or 0, 'class', 'classes')}",
+                option="stored",
+                value=self.stored,
+                remedy=_DECLARE,
+            )
         return self
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        column = rows.columns[self.key]
-        assert isinstance(column, RaggedArray)
+        column: Any = rows.columns[self.key]
         lengths = column.lengths
-        hot = np.zeros((len(lengths), self.count), number_type(self.dtype))
-        is_full = lengths == self.count
+        (full,) = np.nonzero(lengths == self.count)
         if self.stored == "vector":
-            is_good = is_full | (lengths == 0)
-            if not is_good.all():
-                row = int(np.argmin(is_good))
-                expected = counted(self.count, "value")
-                raise _not_a_vector(self.key, counted(lengths[row], "value"), expected, row)
-            zeros_and_ones(self.key, column)
-            values: Any = as_dtype(self.key, column, self.dtype).values
-            hot[is_full] = values.reshape(-1, self.count)
-            return (hot,)
-        if self.stored is None and is_full.any() and not isinstance(column.values, BytesArray):
-            (full,) = np.nonzero(is_full)
+            is_bad = (lengths != self.count) & (lengths != 0)
+            if is_bad.any():
+                row = int(np.argmax(is_bad))
+                found, expected = counted(lengths[row], "value"), f"{self.count} or none"
+                raise self._corrupt("is not a vector of classes", found, row, expected)
+            vectors = np.zeros((len(lengths), self.count), column.values.dtype)
+            vectors[full] = column.values.reshape(-1, self.count)
+            return (self._vectors(vectors, 0, self.count),)
+        if self.stored is None and len(full) and not isinstance(column.values, BytesArray):
             places = column.row_splits[full][:, np.newaxis] + np.arange(self.count)
             is_unclear = _is_binary(column.values[places]).all(axis=1)
             if is_unclear.any():
-                raise CorruptDataError(
-                    Defect.FEATURE_VALUE,
-                    f"feature {self.key!r} is ambiguous",
-                    found=f"{counted(self.count, 'number')} that are all 0 or 1, as many as there "
-                    "are classes",
-                    remedy=_DECLARE,
-                    feature=self.key,
-                    record=int(full[np.argmax(is_unclear)]),
-                )
-        numbers = self._numbers(column)
-        hot[np.repeat(np.arange(len(lengths)), lengths), numbers.values] = 1
+                found = f"{counted(self.count, 'number')}, 0 or 1, as many as there are classes"
+                row = int(full[np.argmax(is_unclear)])
+                raise self._corrupt("is ambiguous", found, row, remedy=_DECLARE)
+        hot = np.zeros((len(lengths), self.count), number_type(self.dtype))
+        hot[np.repeat(np.arange(len(lengths)), lengths), self._numbers(column).values] = 1
         return (hot,)
 
 
@@ -332,51 +338,10 @@ def _default(shape: tuple[int, ...] | Literal["ragged"], number: int | None) -> 
     """Return the default for each kind of column; None without one."""
     if number is None:
         return None
-    kinds: dict[Kind, Any] = {"int64": number, "float": number, "bytes": _ABSENT}
-    count = math.prod(shape) if shape != "ragged" else 1
-    return {kind: [one] * count if shape else one for kind, one in kinds.items()}
-
-
-_DECLARE = (
-    f"Pass {option('stored', 'vector')} for a 0 or 1 for each class, or "
-    f"{option('stored', 'numbers')} for the numbers of the classes."
-)
-
-
-def check_stored(stored: object, classes: int | None) -> None:
-    """Check `stored`, which needs `classes` for vectors."""
-    check_word("stored", stored, get_args(Stored))
-    if stored == "vector" and classes is None:
-        raise OptionError(
-            f"{option('stored', 'vector')} needs {option('classes')}",
-            option="classes",
-            remedy=f"Pass {option('classes')}, the length of the vectors.",
-        )
-
-
-def zeros_and_ones(key: str, column: Any) -> npt.NDArray[Any]:
-    """Return the values of a column; CorruptDataError if one is neither 0 nor 1."""
-    values: Any = column.values if isinstance(column, RaggedArray) else column
-    is_good = _is_binary(values).reshape(-1)
-    if not is_good.all():
-        index = int(np.argmin(is_good))
-        value = values.reshape(-1)[index].item()
-        raise _not_a_vector(key, f"{value!r}", "0 or 1", row_of(column, index))
-    numbers: npt.NDArray[Any] = values
-    return numbers
+    count = 1 if shape == "ragged" else math.prod(shape)
+    return {kind: [_ABSENT if kind == "bytes" else number] * count for kind in _KINDS}
 
 
 def _is_binary(values: Any) -> npt.NDArray[np.bool_]:
     is_good: npt.NDArray[np.bool_] = (values == 0) | (values == 1)
     return is_good
-
-
-def _not_a_vector(key: str, found: str, expected: str, row: int) -> CorruptDataError:
-    return CorruptDataError(
-        Defect.FEATURE_VALUE,
-        f"feature {key!r} is not a vector of classes",
-        found=found,
-        expected=expected,
-        feature=key,
-        record=row,
-    )

@@ -56,9 +56,9 @@ class Serialized(ValueFeature):
     Attributes:
         key: the key of the feature in the records; its values are serialised tensors.
         shape: of each tensor. (3, 4) gives an ndarray, (batch, 3, 4). (None, 4) gives a RaggedArray
-            whose row of a record is (any length, 4). "ragged" accepts any shapes: a RaggedArray of
-            the values of each tensor, in C order, and `<name>_shape`, a RaggedArray of int64.
-            Default: of the first two, that of the records.
+            whose row of a record is (any length, 4); the other sides must not be 0. "ragged"
+            accepts any shapes: a RaggedArray of the values of each tensor, in C order, and
+            `<name>_shape`, a RaggedArray of int64. Default: of the first two, that of the records.
         dtype: of each tensor, such as "float32", "bfloat16" (which needs the package ml_dtypes), or
             "string" for byte strings, as a BytesArray. Default: that of the records.
 
@@ -74,9 +74,9 @@ class Serialized(ValueFeature):
     def __post_init__(self) -> None:
         shape = self.shape
         is_shape = isinstance(shape, tuple) and all(
-            (side is None and place == 0) or (is_whole(side) and side >= 0)
+            (side is None and place == 0 and 0 not in shape) or (is_whole(side) and side >= 0)
             for place, side in enumerate(shape)
-        )
+        )  # any number of rows without values would be any number
         if not is_shape and shape not in (None, "ragged"):
             raise OptionError(
                 option="shape",
@@ -255,4 +255,7 @@ def _splits(lengths: Iterable[int]) -> Int64Array:
 
 def may_be_serialized(tensor: TensorSchema) -> bool:
     """Whether `Serialized` reads such tensors without options."""
-    return tensor.dtype is not None and tensor.shape is not None and None not in tensor.shape[1:]
+    dtype, shape = tensor.dtype, tensor.shape
+    if dtype is None or shape is None or None in shape[1:]:
+        return False
+    return None not in shape or 0 not in shape

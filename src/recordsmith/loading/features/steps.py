@@ -231,12 +231,7 @@ class Steps(ValueFeature):
             return None
         width = chosen.counts.max(initial=0) if self.width is None else self.width
         arrays = rows.allocate(f"{self.key}/steps", (rows.count, width, size), np.uint8)
-        spans = np.lib.stride_tricks.sliding_window_view(steps.buffer, size)
-        first = 0
-        for row, count in zip(arrays, chosen.counts.tolist(), strict=True):
-            row[:count] = spans[starts[first : first + count]]
-            row[count:] = 0
-            first += count
+        steps.copy_padded(chosen.counts, arrays)
         return arrays.view(dtype).reshape(rows.count, width, *raw.shape)
 
     def errors(self, counts_of: Mapping[str, Int64Array]) -> Iterator[DataError]:

@@ -3,80 +3,69 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.writing.reshaping.recoding import ValueChange
 
 CastKind = Literal["int64", "float"]
 
-_INTEGER = re.compile(rb"[+-]?[0-9]{1,30}")
+_INTEGER = re.compile(rb"\s*[+-]?[0-9]{1,99}\s*")
 _DECIMAL = re.compile(
-    rb"[+-]?(([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})(e[+-]?[0-9]{1,4})?|nan|inf)",
+    rb"\s*[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})(e[+-]?[0-9]{1,4})?|nan|inf)\s*",
     re.IGNORECASE,
 )
 _VALUELESS = b"\x12\x00"  # a feature without a kind, or a feature list without steps
 
 
-def check_kind(key: str, kind: object) -> CastKind:
-    """Return what a feature is cast to; OptionError if it is not one of the kinds."""
-    if kind in get_args(CastKind):
-        return kind  # type: ignore[return-value]
-    raise OptionError(
-        f"{key!r} cannot be cast to {kind!r:.60}",
-        option="cast",
-        value=kind,
-        expected="int64 or float",
-    )
-
-
 class Caster(ValueChange):
-    """Casts the values of one feature to another kind."""
+    """Casts the values of one feature to another kind, after a change of them if there is one."""
 
-    def __init__(self, key: str, kind: CastKind) -> None:
+    def __init__(self, key: str, kind: CastKind, change: ValueChange | None = None) -> None:
         self._key = key
         self._kind = kind
-        self._type: Any = np.int64 if kind == "int64" else np.float32
+        self._change = change
+        self._dtype: Any = np.int64 if kind == "int64" else np.float32
 
     def __call__(self, value: bytes, field: int) -> bytes:
+        if self._change is not None:
+            value = self._change(value, field)
         return value if value == _VALUELESS else super().__call__(value, field)
 
     def _new(self, values: Any) -> Any:
         if isinstance(values, list):
-            return np.array([self._parsed(text) for text in values], self._type)
-        if values.dtype == self._type:
+            return np.array([self._parsed(text) for text in values], self._dtype)
+        if values.dtype == self._dtype:
             return values
         floats = values.astype(np.float32, copy=False)
         is_within = (floats >= -(2.0**63)) & (floats < 2.0**63)
         integers = np.where(is_within, floats, 0).astype(np.int64)
         is_same = is_within & (integers == values)
         if not is_same.all():
-            self._refuse(values[np.argmin(is_same)].item())
+            raise self._misfit(values[np.argmin(is_same)].item())
         return integers if self._kind == "int64" else floats
 
     def _parsed(self, text: bytes) -> Any:
         """Return the number of a text. A decimal is rounded to float32, but an integer is not."""
-        stripped = text.strip()
-        if self._kind == "int64" and _INTEGER.fullmatch(stripped):
-            number = int(stripped)
-            if -(2**63) <= number < 2**63:
+        if _INTEGER.fullmatch(text):
+            number = int(text)
+            if self._kind == "int64":
+                is_same = -(2**63) <= number < 2**63
+            else:
+                is_same = abs(number) < 2**127 and int(np.float32(number)) == number
+            if is_same:
                 return number
-        elif self._kind == "float" and _DECIMAL.fullmatch(stripped):
+        elif self._kind == "float" and _DECIMAL.fullmatch(text):
             with np.errstate(over="ignore"):
-                rounded = np.float32(stripped.decode())
-            is_whole = stripped.lstrip(b"+-").isdigit()
-            if is_whole and np.isfinite(rounded) and int(rounded) == int(stripped):
+                rounded = np.float32(text.decode())
+            if np.isfinite(rounded) or b"n" in text.lower():  # nan or inf
                 return rounded
-            if not is_whole and (np.isfinite(rounded) or stripped[-1:] in b"nNfF"):
-                return rounded
-        return self._refuse(text)
+        raise self._misfit(text[:80].decode("utf-8", "surrogateescape"))
 
-    def _refuse(self, value: Any) -> None:
-        if isinstance(value, bytes):
-            value = value[:80].decode("utf-8", "surrogateescape")
-        raise CorruptDataError(
+    def _misfit(self, value: object) -> CorruptDataError:
+        return CorruptDataError(
             Defect.FEATURE_VALUE,
             f"feature {self._key!r} has a value that {self._kind} cannot hold",
             found=repr(value),

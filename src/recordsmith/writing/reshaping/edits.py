@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
-from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -23,8 +22,9 @@ from recordsmith.format.example.payload import decode_key, encode_key
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.words import suggest_names
-from recordsmith.writing.reshaping.casting import Caster, CastKind, check_kind
+from recordsmith.writing.reshaping.casting import Caster, CastKind
 from recordsmith.writing.reshaping.recoding import (
     Recoder,
     RecodeTable,
@@ -87,8 +87,9 @@ class Edits:
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
         self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
-        casts = _checked("cast", cast)
-        self.cast = {key: check_kind(key, kind) for key, kind in casts.items()}
+        self.cast = dict(_checked("cast", cast))
+        for kind in self.cast.values():
+            check_word("cast", kind, get_args(CastKind))
         self._patterns = {
             name: re.compile(translate(name)) for name in self.drop if set(name) & set("*?[")
         }
@@ -100,12 +101,13 @@ class Edits:
         self._numbers: dict[bytes, int] = {}
         edited = (*self.rename, *self.recode, *self.cast, *self.rename.values(), *self.add)
         for key in dict.fromkeys(edited):
-            new = self.rename.get(key)
+            new, table, kind = self.rename.get(key), self.recode.get(key), self.cast.get(key)
+            change: ValueChange | None = None if table is None else Recoder(key, table)
             self._numbers[encode_key(key)] = len(self._actions)
             self._actions.append(
                 KeyAction(
                     name=None if new is None else encode_key(new),
-                    new_value=self._value_change(key),
+                    new_value=change if kind is None else Caster(key, kind, change),
                     key=encode_key(key),
                 )
             )
@@ -114,15 +116,6 @@ class Edits:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the caches out of copies and pickles."""
         return {**self.__dict__, "_idle": []}
-
-    def _value_change(self, key: str) -> Callable[[bytes, int], bytes] | None:
-        """Return what changes the values of a feature, as in `KeyAction`."""
-        changes: list[ValueChange] = []
-        if key in self.recode:
-            changes.append(Recoder(key, self.recode[key]))
-        if key in self.cast:
-            changes.append(Caster(key, self.cast[key]))
-        return partial(_changed, changes) if changes else None
 
     @property
     def is_empty(self) -> bool:
@@ -288,12 +281,6 @@ class Edits:
             "cast": self.cast,
         }
         return {name: value for name, value in document.items() if value}
-
-
-def _changed(changes: list[ValueChange], value: bytes, field: int) -> bytes:
-    for change in changes:
-        value = change(value, field)
-    return value
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:

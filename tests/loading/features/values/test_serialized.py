@@ -34,6 +34,7 @@ def record(row: int) -> dict[str, Any]:
         "texts": serialized(TEXTS[row], "string"),
         "some texts": serialized(TEXTS[row][: row % 3], "string"),
         "truths": serialized(TRUTHS[row]),
+        "hostile": header(1, [row << 35, 0]),  # (length, 0): any number of rows in a few bytes
         "empty": serialized(np.zeros((0, 2), np.int64)),
         "two": [serialized(FIXED[row]), serialized(-FIXED[row])],
         "padded": [b"", serialized(FIXED[row])],
@@ -113,6 +114,18 @@ def test_tensors_of_any_shape(dataset: rs.Dataset) -> None:
     assert_same(batch["x"], [array.reshape(-1) for array in ANY])
 
 
+def test_steps(tmp_path: Path) -> None:
+    def lists(row: int) -> dict[str, Any]:
+        return {"f": [[serialized(FIXED[row])]] * row}
+
+    payloads = [rs.encode_sequence_example({"id": row}, lists(row)) for row in range(3)]
+    dataset = written(tmp_path, payloads)
+    for feature in (rs.Serialized("f"), rs.Serialized("f", (3, 4), "float32")):
+        batch = next(iter(rs.Loader(dataset, {"x": rs.Steps(feature)}, batch_size=3)))
+        assert batch["x_lengths"].tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(batch["x"][2], FIXED[[2, 2]])
+
+
 def test_headers_of_equal_length_that_differ(batch: Any) -> None:
     arrays = [FIXED[row].reshape((3, 4) if row % 2 else (4, 3)) for row in range(4)]
     values = [serialized(array) for array in arrays]
@@ -130,7 +143,7 @@ def test_headers_of_equal_length_that_differ(batch: Any) -> None:
 def test_a_key_alone_is_an_array_if_all_records_have_a_tensor(dataset: rs.Dataset) -> None:
     batch = next(iter(rs.Loader(dataset, None, batch_size=2)))
     kinds = {key for key, entry in batch.items() if isinstance(entry, rs.BytesArray)}
-    assert kinds == {"any", "padded", "padded texts", "texts", "image", "odd", "dtypes"}
+    assert kinds == {"any", "hostile", "padded", "padded texts", "texts", "image", "odd", "dtypes"}
     assert batch["two"].shape == (2, 2, 3, 4)
 
 
@@ -145,6 +158,7 @@ def test_a_key_alone_is_an_array_if_all_records_have_a_tensor(dataset: rs.Datase
         ("fixed", {"shape": (3, None)}, "shape"),
         ("fixed", {"shape": (-1,)}, "shape"),
         ("fixed", {"shape": "any"}, "shape"),
+        ("hostile", {}, "shape"),
         ("any", {}, "shape"),
         ("two", {"shape": (None, 4)}, "shape"),
         ("two", {"shape": "ragged"}, "shape"),

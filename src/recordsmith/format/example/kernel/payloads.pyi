@@ -16,6 +16,9 @@ def submessages(
 def hash_spans(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, hashes: npt.NDArray[np.uint64]
 ) -> None: ...
+def copy_padded(
+    buffer: BytesLike, starts: Int64Array, counts: Int64Array, out: npt.NDArray[np.uint8]
+) -> None: ...
 def read_tensor(
     data: BytesLike, missing: int
 ) -> tuple[int, int, tuple[int, ...], int, int, bool]: ...

@@ -3,7 +3,7 @@
 """Classify payloads and find fields in them."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from recordsmith.format.example.kernel.memory cimport growable_array, push_int64, take
 from recordsmith.format.example.kernel.message cimport (
@@ -95,6 +95,36 @@ def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not
     with nogil:
         for i in range(count):
             hashes[i] = xxh64(base + starts[i], lengths[i])
+
+
+def copy_padded(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                const int64_t[::1] counts not None, uint8_t[:, :, ::1] out not None):
+    """Copy values of one length to rows, `counts` of them to each, and zeros after them.
+
+    out: (rows, width, length): value i is buffer[starts[i]:starts[i] + length].
+    """
+    cdef Py_ssize_t row, value, i = 0
+    cdef Py_ssize_t width = out.shape[1], length = out.shape[2]
+    cdef Py_ssize_t last = buffer.shape[0] - length
+    if counts.shape[0] != out.shape[0]:
+        raise IndexError("there is not one count for each row")
+    with nogil:
+        for row in range(counts.shape[0]):
+            if not 0 <= counts[row] <= min(width, starts.shape[0] - i):
+                i = -1
+                break
+            for value in range(counts[row]):
+                if not 0 <= starts[i] <= last:
+                    i = -1
+                    break
+                memcpy(&out[row, value, 0], &buffer[starts[i]], length)
+                i += 1
+            if i < 0:
+                break
+            if counts[row] < width and length:
+                memset(&out[row, counts[row], 0], 0, (width - counts[row]) * length)
+    if i != starts.shape[0]:
+        raise IndexError("a value lies outside the buffer or its row")
 
 
 def read_tensor(const uint8_t[::1] data not None, uint64_t missing):
