@@ -164,8 +164,10 @@ class Boxes(RowFeature):
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
         shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
         counts = _ragged(rows.columns[self.keys[0]]).lengths
-        kept = Kept.cut(numbers[is_kept], lengths, counts, width)
-        return BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)), images, kept)
+        buffer = BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
+        buffer.images = images
+        buffer.kept = Kept.cut(numbers[is_kept], lengths, counts, width)
+        return buffer
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -256,20 +258,14 @@ class Boxes(RowFeature):
 
 
 class BoxBuffer(BatchBuffer):
-    """The boxes of a batch, which masks of objects can follow."""
+    """The boxes of a batch, which masks of objects can follow.
 
-    def __init__(
-        self,
-        entries: dict[str, npt.NDArray[Any]],
-        images: ImageBuffer | None,
-        kept: Kept,
-    ) -> None:
-        """`images`: those that the boxes follow.
+    images: those that the boxes follow; None for boxes of the stored images.
+    kept: which boxes of their records the rows have.
+    """
 
-        kept: the boxes of the batch.
-        """
-        super().__init__(entries)
-        self.images, self.kept = images, kept
+    images: ImageBuffer | None
+    kept: Kept
 
 
 class _Frames(NamedTuple):

@@ -14,7 +14,7 @@ from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import whole_number
 
 LARGEST_SIDE = 65_535
-LARGEST_ROW = 1 << 30  # pixels of all images of a record in a batch
+LARGEST_ROW = 1 << 29  # pixels of all images of a record in a batch
 
 
 def place_all(

@@ -55,7 +55,6 @@ from recordsmith.loading.features.images.frames import (
 )
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
-    check_list,
     image_outputs,
     image_request,
     keep_images,
@@ -200,8 +199,7 @@ class Image(ImageFeature):
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers(is_scaled=is_scaled)
-        check_image_count(self.count, raw)
-        check_list(self.count, self.length, self.too_long)
+        check_image_count(self, raw)
         if not isinstance(self.exact, bool):
             raise OptionError(option="exact", value=self.exact, expected="True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):

@@ -26,25 +26,13 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.images.frames import LARGEST_ROW
 from recordsmith.loading.features.images.stored_pixels import StoredImages
-from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
+from recordsmith.loading.features.numbers import pad, too_long
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import suggest_names
 
 Result = TypeVar("Result")
-
-
-def check_list(count: ImageCount, length: int | None, policy: TooLong) -> None:
-    """Check the options of padded lists of images."""
-    check_room(length, policy)
-    if length is not None and count != "padded":
-        raise OptionError(
-            f"{option('length')} needs {option('count', 'padded')}",
-            option="length",
-            value=length,
-            remedy=f"Pass {option('count', 'padded')}.",
-        )
 
 
 def image_request(count: ImageCount) -> ColumnRequest:

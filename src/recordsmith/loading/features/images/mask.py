@@ -42,7 +42,6 @@ from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     ambiguous,
     check_leader,
-    check_list,
     image_outputs,
     image_request,
     keep_images,
@@ -129,8 +128,7 @@ class Mask(RowFeature):
             object.__setattr__(self, "values", _checked_values(self.values, limits))
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
-        check_image_count(self.count, raw)
-        check_list(self.count, self.length, self.too_long)
+        check_image_count(self, raw)
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(
                 option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
@@ -179,25 +177,17 @@ class Mask(RowFeature):
             )
         images = images_in(features)
         image = next(iter(images.values())) if of is None else images[of]
-        count = image.image_count or 1
-        if count != (self.count or 1) and (count != 1 or isinstance(self.count, int)):
+        count: ImageCount = image.image_count or 1
+        allowed = [count]
+        if count == 1:  # or masks of objects
+            allowed += ["padded"] if isinstance(image, Patches) else ["ragged", "padded"]
+        if (self.count or 1) not in allowed:
             raise OptionError(
-                f"feature {name!r}: a record has {self.count or 1} of these masks, but "
-                f"{count} of the images that they follow",
+                f"feature {name!r}: {option('count', self.count)} does not fit the images that "
+                "the masks follow",
                 option="count",
                 value=self.count,
-                expected="a mask for each image",
-                remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} for masks "
-                "of objects."
-                if count == 1
-                else "",
-            )
-        if isinstance(image, Patches) and self.count == "ragged":
-            raise OptionError(
-                f"feature {name!r}: masks of objects cannot be ragged for patches",
-                option="count",
-                value=self.count,
-                remedy=f"Pass {option('count', 'padded')}.",
+                expected=" or ".join(map(repr, allowed)),
             )
 
     def _check_boxes(self, name: str, features: Mapping[str, Feature]) -> str | None:
@@ -266,11 +256,12 @@ class MaskBuffer(BatchBuffer):
         )
         self._image_sizes: list[tuple[int, int] | None] | None = None
         self._placements: list[Placement | None]
-        if image is not None:
+        if image is not None and are_of_objects:
+            per_row, frames, patches = math.prod(patches), lists.frames, ()
+            self._image_sizes = [None if at < 0 else image.sizes[at // per_row] for at in frames]
+            self._placements = [None if at < 0 else image.placements[at] for at in frames]
+        elif image is not None:
             self._image_sizes, self._placements = image.sizes, image.placements
-            if are_of_objects:
-                self._image_sizes, self._placements = _of_objects(lists, image)
-                patches = ()
         sizes = lists.each(rows, self._look)
         if image is None:
             fit = feature.geometry()
@@ -425,15 +416,6 @@ def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBu
     if feature.is_alone:
         return boxes, None
     return boxes, leading(feature.of, rows) if boxes is None else boxes.images
-
-
-def _of_objects(
-    lists: ImageLists, image: ImageBuffer
-) -> tuple[list[tuple[int, int] | None], list[Placement | None]]:
-    """Return the size of the image and the placement of each mask; None for padding."""
-    per_row, frames = image.patch_count or 1, lists.frames
-    sizes = [None if frame < 0 else image.sizes[frame // per_row] for frame in frames]
-    return sizes, [None if frame < 0 else image.placements[frame] for frame in frames]
 
 
 def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:

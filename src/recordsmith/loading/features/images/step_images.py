@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import Any
 
 from recordsmith.format.example import RaggedArray
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Kept
@@ -12,22 +12,19 @@ from recordsmith.loading.features.images.image import Image
 from recordsmith.loading.features.images.image_lists import limited
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 
-if TYPE_CHECKING:
-    from recordsmith.loading.features.steps import Steps
-
 
 @dataclass(frozen=True)
 class StepImages(Image):
     """The images of chosen steps: (batch, steps, height, width, channels), or a RaggedArray.
 
     Attributes:
-        steps: the feature that chooses them. Other attributes as in `Image`.
+        steps: the `Steps` that chooses them. Other attributes as in `Image`.
     """
 
-    steps: Steps = field(kw_only=True)
+    steps: Any = field(kw_only=True)
 
     @classmethod
-    def of(cls, steps: Steps) -> StepImages:
+    def of(cls, steps: Any) -> StepImages:
         """Return the images of a feature of steps."""
         image = steps.feature
         options = {one.name: getattr(image, one.name) for one in fields(Image) if one.init}
@@ -35,7 +32,8 @@ class StepImages(Image):
         return cls(**options, steps=steps)
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        return self.steps.requests()
+        requests: Mapping[str, ColumnRequest] = self.steps.requests()
+        return requests
 
     def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
         for error in self.steps.errors({self.key: counts}):

@@ -29,7 +29,7 @@ from recordsmith.image import (
 )
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCount
-from recordsmith.loading.features.numbers import as_dtype
+from recordsmith.loading.features.numbers import as_dtype, check_room
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
@@ -250,8 +250,17 @@ class StoredPixels:
         return data, head
 
 
-def check_image_count(count: object, raw: RawShape | None) -> None:
-    """Check how many images a feature has in each record."""
+def check_image_count(feature: Any, raw: RawShape | None) -> None:
+    """Check how many images an Image or Mask has in each record."""
+    count, length = feature.count, feature.length
+    check_room(length, feature.too_long)
+    if length is not None and count != "padded":
+        raise OptionError(
+            f"{option('length')} needs {option('count', 'padded')}",
+            option="length",
+            value=length,
+            remedy=f"Pass {option('count', 'padded')}.",
+        )
     if count is None:
         return
     is_list = count in ("ragged", "padded")
