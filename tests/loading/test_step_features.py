@@ -285,17 +285,18 @@ RANDOM: dict[str, Any] = {
     "image": rs.Steps(
         rs.Image("frames", 6, "random-crop", flip="horizontal"), frames=2, choose="random"
     ),
+    "drawn": rs.Steps(rs.Bytes("frames"), frames=2, choose="random"),
+    "all": rs.Steps(rs.Bytes("frames"), "ragged"),
     "id": "id",
 }
 
 
-def rows(batches: Any) -> dict[int, bytes]:
+def rows(batches: Any) -> dict[int, list[bytes]]:
+    """What each record became, by its number."""
     return {
-        number: image.tobytes() + bytes([length])
+        number: [batch["image"][row].tobytes(), *batch["drawn"][row].tolist(), *batch["all"][row]]
         for batch in batches
-        for number, image, length in zip(
-            batch["id"].tolist(), batch["image"], batch["image_lengths"], strict=True
-        )
+        for row, number in enumerate(batch["id"].tolist())
     }
 
 
