@@ -81,6 +81,10 @@ def payload_seeds() -> list[bytes]:
         encode_sequence_example({"id": 7}, {"n": [[1, 2], [], [3]], "b": [["a"], [b"b"]]}),
         encode_sequence_example({}, {"f": [], "image/encoded": [b"\x89PNG\r\n\x1a\n" + bytes(9)]}),
     ]
+    for count in range(1, 9):
+        lists = {"a": [[step] * (count % 3) for step in range(count)], "score": [[0.5, -1]] * count}
+        lists |= {"b": [[b"x" * step] for step in range(count)], "neg": [[-1]] * (count % 4)}
+        seeds.append(encode_sequence_example({"id": count}, lists))
     ranking = b"".join(b"\n" + bytes([len(inner)]) + inner for inner in seeds[2:3] if inner)
     seeds.append(ranking + b"\x12" + bytes([len(seeds[2])]) + seeds[2])
     seeds.append(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x05\x1a\x0dbrain.Event:2")

@@ -45,7 +45,7 @@ _PANELS = {
     "Repair and rewrite them": {
         "salvage": "Recover intact records from damaged shards into a new dataset.",
         "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
-        "edit": "Write a dataset again with features dropped, renamed, added, recoded or cast.",
+        "edit": "Rewrite a dataset with features dropped, renamed, added, recoded or cast.",
     },
     "Use them elsewhere": {
         "export": "Write records as files of another format: images, annotations or tables.",
