@@ -147,3 +147,7 @@ def test_masks_are_what_pillow_decodes(data: st.DataObject) -> None:
     cut = encoded[: data.draw(st.integers(0, len(encoded)))]
     with suppress(CorruptDataError):
         np.testing.assert_array_equal(decode_mask(cut), expected)
+    damaged = bytearray(encoded)
+    damaged[data.draw(st.integers(8, 32))] ^= 1  # the header
+    with pytest.raises(CorruptDataError):
+        decode_mask(damaged)

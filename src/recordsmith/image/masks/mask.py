@@ -26,6 +26,7 @@ from recordsmith.image.formats.png import (
     SIGNATURE,
     Chunk,
     chunks_before_pixels,
+    encode_chunk,
     encode_png_values,
     read_png_header,
     with_height,
@@ -150,7 +151,8 @@ def _decode_plain(data: bytes, row_count: int | None, max_pixels: int | None) ->
     Its pixels are in one chunk after the header, and the filters of its rows are the simple ones
     that masks have, as `encode_mask`, Pillow and OpenCV write them. Pillow reports damage.
     """
-    if data[24:29] != _PLAIN or data[:8] != SIGNATURE or data[37:41] != b"IDAT":
+    start = SIGNATURE + encode_chunk(b"IHDR", data[16:24] + _PLAIN)
+    if data[: len(start)] != start or data[37:41] != b"IDAT":
         return None
     width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     rows = height if row_count is None else min(row_count, height)

@@ -32,7 +32,6 @@ from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCo
 from recordsmith.loading.features.numbers import as_dtype, check_room
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
@@ -263,11 +262,16 @@ def check_image_count(feature: Any, raw: RawShape | None) -> None:
         )
     if count is None:
         return
-    is_list = count in ("ragged", "padded")
-    if not is_list and isinstance(count, str):
-        check_word("count", count, ("ragged", "padded"))
-    is_list = is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1
-    if is_list and raw is not None and raw.requests():
+    is_list = isinstance(count, str)
+    if is_list and count not in ("ragged", "padded"):
+        raise OptionError(
+            option="count", value=count, expected="a number of images, 'ragged' or 'padded'"
+        )
+    if (
+        (is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1)
+        and raw is not None
+        and raw.requests()
+    ):
         raise OptionError(
             f"{option('raw_shape')} has the keys of features, so a record has one image",
             option="count",
