@@ -305,7 +305,8 @@ class Dataset(Summarized):
         """
         view = self.view
         keys = view.columns if keys is None else keys
-        if keys is None or view.outer_schema is not None or with_validity:
+        is_known = view.outer_schema is not None
+        if keys is None or is_known or with_validity or view.begins_with_lists():
             keys = view.specs(keys, fills_missing=with_validity)
         decoder, row_count = ColumnDecoder(keys, with_validity=with_validity), 0
         for located in view.records.blocks():

@@ -174,6 +174,10 @@ class View(msgspec.Struct):
         schema = survey.finish()
         return schema, schema.is_complete and schema.record_count == len(self.records)
 
+    def begins_with_lists(self) -> bool:
+        """Whether the first record has feature lists, which only the schema tells from others."""
+        return "feature_lists" in self.preview_schema(1)[0].sections
+
     def find_key(self, key: str, max_bytes: int) -> FeatureSchema | Literal[False] | None:
         """Return the schema of a feature in the first record of the files that has it.
 

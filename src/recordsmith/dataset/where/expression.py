@@ -75,7 +75,7 @@ class Where:
         """Raise OptionError if none of all records, now evaluated, had a value of a feature."""
         if self._known is not None:
             for key in self.keys:
-                if key in self._unseen:
+                if key in self._unseen and key not in self._known:
                     raise unknown_feature(key, self._known)
 
     def to_json(self) -> str:

@@ -60,6 +60,7 @@ _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
     "SequenceExample": {"context": (1, False), "feature_lists": (2, True)},
     "ELWC": {"context": (2, False), "examples": (1, False)},
 }
+_OF_MIXED = ("features", "context", "feature_lists")
 _SECTION_NAMES = tuple(dict.fromkeys(name for names in _SECTIONS.values() for name in names))
 
 
@@ -174,8 +175,8 @@ class Schema:
     payload: the type of the records; "mixed" if they differ, "none" if there are no records.
     record_count: how many records were counted.
     sections: the features: "features" for Examples; "context" and "feature_lists" for
-        SequenceExamples; "context" and "examples" for ranking lists (ELWC); for "mixed" the
-        "features" of the Examples; empty for others.
+        SequenceExamples; "context" and "examples" for ranking lists (ELWC); for "mixed" those of
+        the Examples and SequenceExamples; empty for others.
     is_complete: False if there are more features than a schema can have; then the sections have
         only the first ones by name, with correct values.
 
@@ -205,9 +206,10 @@ class Schema:
         A feature list is known by its `min_steps`. A key that the context has, too, is that of the
         context.
         """
-        if self.payload != "SequenceExample":
-            return self.features
-        return {**self.sections.get("feature_lists", {}), **self.sections.get("context", {})}
+        if self.payload == "ELWC":
+            return {}
+        of_sequences = [self.sections.get(name, {}) for name in ("feature_lists", "context")]
+        return {**of_sequences[0], **of_sequences[1], **self.features}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.
@@ -283,7 +285,7 @@ class Schema:
                 for part in parts
             ]
         record_count = sum(part.record_count for part in parts)
-        names = {"features": None} if payload == "mixed" else _SECTIONS.get(payload, {})
+        names: Iterable[str] = _OF_MIXED if payload == "mixed" else _SECTIONS.get(payload, {})
         merged = cls(
             payload,
             record_count,
@@ -533,7 +535,8 @@ class SchemaCounts(msgspec.Struct):
         if payload == "SequenceExample" and examples:
             sections["context"] = _merged(sections["context"] or {}, examples)
         if payload == "mixed":
-            sections["features"] = examples
+            of_sequences = {name: counts.get(("SequenceExample", name)) for name in _OF_MIXED}
+            sections = {**of_sequences, "features": examples}
         found = Schema(
             payload,
             self.record_count,

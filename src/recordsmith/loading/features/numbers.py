@@ -78,7 +78,7 @@ class _Numbers(ValueFeature):
         if self._is_fraction:
             stand_in = np.full(np.shape(default), _STAND_IN).tolist()
             default = {"float": default, "int64": stand_in}
-        return ColumnRequest(NUMBERS, shape, default)
+        return ColumnRequest(_kinds(self.dtype), shape, default)
 
     @property
     def _is_fraction(self) -> bool:
@@ -332,6 +332,16 @@ class Padded(ValueFeature):
         return pad(column.values, lengths, width, self.fill)
 
 
+_ALWAYS_PADDED, _MOST_PADDING = 1 << 26, 4096
+"""How many values a padded array may always have, and beyond it for each that is stored."""
+
+
+def _kinds(dtype: str | None) -> tuple[Kind, ...]:
+    """Return the kinds of numbers; first the one to read where no record shows its kind."""
+    is_float = dtype is not None and number_type(dtype).kind in "fV"
+    return ("float", "int64") if is_float else NUMBERS
+
+
 def pad(
     values: Any, lengths: Int64Array, width: int | None, fill: float
 ) -> tuple[npt.NDArray[Any], Int64Array]:
@@ -341,6 +351,18 @@ def pad(
     """
     if width is None:
         width = int(lengths.max(initial=0))
+    size = len(lengths) * width * math.prod(values.shape[1:])
+    most = max(_ALWAYS_PADDED, _MOST_PADDING * (values.size + len(lengths)))
+    if size > most:
+        raise CorruptDataError(
+            Defect.FEATURE_SHAPE,
+            "a row is too long to pad all others of its batch like it",
+            found=f"{size:,} values in all, of which {values.size:,} are stored",
+            expected=f"at most {most:,}",
+            remedy=f"Pass a smaller {option('length')} and {option('too_long', 'cut')}, or load "
+            "ragged rows.",
+            record=int(np.argmax(lengths)),
+        )
     padded = np.full((len(lengths), width, *values.shape[1:]), fill, values.dtype)
     kept = np.minimum(lengths, width)
     if (kept < lengths).any():
@@ -355,7 +377,7 @@ def _stored_kinds(dtype: str | None, fill: object) -> tuple[Kind, ...]:
     if not isinstance(fill, Real):
         return ()
     if dtype is not None:
-        return NUMBERS if can_hold(number_type(dtype), fill) else ()
+        return _kinds(dtype) if can_hold(number_type(dtype), fill) else ()
     stored = {"int64": "int64", "float": "float32"}
     return tuple(kind for kind in NUMBERS if can_hold(np.dtype(stored[kind]), fill))
 
@@ -414,7 +436,7 @@ class Ragged(ValueFeature):
         check_default(self.default, self.dtype)
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(NUMBERS, "ragged", self.default)}
+        return {self.key: ColumnRequest(_kinds(self.dtype), "ragged", self.default)}
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         return (as_dtype(self.key, rows.columns[self.key], self.dtype),)

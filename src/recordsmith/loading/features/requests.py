@@ -6,7 +6,8 @@ Uses the schema where it is known, else the first records.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import islice
@@ -14,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from recordsmith.dataset import PREVIEW_COUNT
 from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSchema,
@@ -22,7 +24,7 @@ from recordsmith.format.example import (
     Schema,
     SchemaSurvey,
 )
-from recordsmith.format.example.payload import encode_key
+from recordsmith.format.example.payload import classify, encode_key
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
@@ -51,7 +53,7 @@ def resolve_requests(
     other parts of a mix may have optional keys.
     """
     schema, known_features = preview.schema, preview.features
-    _check_payload(schema, may_skip=may_skip)
+    _check_payload(preview, may_skip=may_skip)
     ambiguous, lists = preview.ambiguous, preview.schema.sections.get("feature_lists", {})
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
@@ -104,7 +106,7 @@ def resolve_requests(
     specs = {}
     for key, (name, request) in requests.items():
         try:
-            kind = _kind(request, known_features.get(key) or found.get(key))
+            kind = _kind(key, request, known_features.get(key) or found.get(key), preview)
             default = request.default
             if isinstance(default, Mapping):
                 default = default[kind]
@@ -248,15 +250,10 @@ def no_such_key(name: str, key: str, preview: Preview) -> OptionError:
 def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionError:
     """Return the error for a feature of several kinds, with a record of each."""
     records: dict[str, int] = {}
-    with suppress(DataError):
-        for position, payload in islice(preview.records(), _SEARCHED):
-            survey = SchemaSurvey()
-            survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
-            known = survey.finish().features.get(key)
-            if known is not None and known.kind != "none":
-                records.setdefault(known.kind, position)
-                if len(records) == 2:
-                    break
+    for position, kind in _kinds_in(key, preview, _SEARCHED):
+        records.setdefault(kind, position)
+        if len(records) == 2:
+            break
     where = ", ".join(f"{kind} in record {position}" for kind, position in records.items())
     return OptionError(
         f"feature {name!r}: {key!r} has different kinds in different records"
@@ -270,14 +267,33 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
     )
 
 
-def _check_payload(schema: Schema, *, may_skip: bool) -> None:
+def _kinds_in(key: str, preview: Preview, count: int) -> Iterator[tuple[int, str]]:
+    """Yield position and kind of a feature of the first records that can be read."""
+    with suppress(DataError):
+        for position, payload in islice(preview.records(), count):
+            survey = SchemaSurvey()
+            with suppress(DataError):
+                survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
+            known = survey.finish().columns.get(key)
+            if known is not None and known.kind != "none":
+                yield position, known.kind
+
+
+def _check_payload(preview: Preview, *, may_skip: bool) -> None:
+    schema = preview.schema
     if schema.payload not in ("Example", "SequenceExample", "mixed", "none"):
         raise NotAnExampleError(schema.payload, "Examples or SequenceExamples")
     if schema.payload == "mixed" and not may_skip:
+        kinds = ((number, classify(record)) for number, record in preview.records())
+        others = (one for one in kinds if one[1] not in ("Example", "SequenceExample"))
+        number, payload = next(others, (None, ""))
         raise OptionError(
-            "some records are not Examples",
+            "some records are not Examples"
+            if number is None
+            else f"record {number} is not an Example ({payload})",
             option="skip_errors",
-            remedy=f"Skip them with {option('skip_errors')}.",
+            remedy=f"Skip those that are not with {option('skip_errors')}; `recordsmith verify "
+            "--deep` shows whether they are damaged.",
         )
 
 
@@ -429,10 +445,15 @@ def _together(one: ColumnRequest, other: ColumnRequest) -> ColumnRequest | None:
     return ColumnRequest(kinds, one.shape, one.default, one.in_steps, most)
 
 
-def _kind(request: ColumnRequest, known: FeatureSchema | None) -> Kind:
-    """Return the kind to read: that of the records, if they have one."""
+def _kind(key: str, request: ColumnRequest, known: FeatureSchema | None, preview: Preview) -> Kind:
+    """Return the kind to read: that of the records, or of most of the first if they differ."""
     if known is not None and known.kind in request.kinds:
         return known.kind
+    if known is not None and known.kind == "mixed":
+        often = Counter(kind for _, kind in _kinds_in(key, preview, PREVIEW_COUNT))
+        for kind, _ in often.most_common():
+            if kind in request.kinds:
+                return kind
     if "float" in request.kinds and _is_float(request.default):
         return "float"
     return request.kinds[0]

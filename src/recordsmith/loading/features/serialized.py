@@ -84,7 +84,9 @@ class Serialized(ValueFeature):
                 expected="a tuple of lengths such as (3, 4), of which the first may be None, or "
                 "'ragged'",
             )
-        if self.dtype is not None and self.dtype not in TENSOR_DTYPES:
+        if self.dtype is not None and (
+            not isinstance(self.dtype, str) or self.dtype not in TENSOR_DTYPES
+        ):
             raise OptionError(
                 option="dtype", value=self.dtype, expected=f"one of {', '.join(TENSOR_DTYPES)}"
             )
@@ -221,10 +223,14 @@ def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | N
         dtype = tensor.dtype
     if dtype is None or tensor.dtype not in (None, dtype):
         raise OptionError(
-            f"feature {key!r} has {tensor}",
+            f"feature {key!r} has tensors of several dtypes"
+            if tensor.dtype is None
+            else f"feature {key!r} has {tensor}, not {feature.dtype}",
             option="dtype",
             value=feature.dtype,
-            expected=tensor.dtype or "one dtype in all records",
+            remedy=f"Leave {option('dtype')} out."
+            if tensor.dtype is not None
+            else "Load it with rs.Bytes, or write it again with one dtype in all records.",
         )
     if shape is None:
         shape = tensor.shape
@@ -233,10 +239,11 @@ def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | N
     are_sides_known = shape is not None and None not in shape[1:]
     if not are_sides_known or (tensor.shape is not None and not _fits(shape or (), tensor.shape)):
         raise OptionError(
-            f"feature {key!r} has {tensor}{'' if are_sides_known else ', of several shapes'}",
+            f"feature {key!r} has {tensor}"
+            + (f", not the shape {shape}" if are_sides_known else ", of several shapes"),
             option="shape",
             value=feature.shape,
-            expected="that shape" if are_sides_known else "'ragged'",
+            remedy=f"Leave {option('shape')} out, or pass {option('shape', 'ragged')}.",
         )
     return shape, dtype
 
