@@ -42,8 +42,8 @@ FEATURES: dict[str, tuple[Any, str, Any, Any, bool]] = {
     "number": (rs.Scalar("number", dtype="int32"), "number", lambda step: step, 0, False),
     "bytes": (rs.Bytes("rgb"), "rgb", lambda step: step, b"", False),
     "word": (rs.Text("word"), "word", bytes.decode, "", False),
-    "texts": (rs.Text("words", "ragged"), "words", lambda step: [w.decode() for w in step], [],
-              False),
+    "texts": (rs.Text("words", "ragged"), "words", lambda step: [w.decode() for w in step], None,
+              True),
     "strings": (rs.Bytes("words", "ragged"), "words", list, None, True),
     "many": (rs.Ragged("many"), "many", list, None, True),
     "padded": (rs.Padded("many", 4, fill=-1), "many",
@@ -130,6 +130,26 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
     for name, spec in loader.spec().items():
         if not spec.is_ragged:
             assert len(batch[name].shape) == len(spec.shape)
+
+
+@pytest.mark.parametrize("options", [{}, OPTIONS[2], {"frames": 4}, {"length": "ragged"}])
+def test_records_without_steps(dataset: rs.Dataset, tmp_path: Path, options: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    empty = write(path, [({"id": 0}, {key: [] for key in KINDS}), ({"id": 1}, {})])
+    for name, (feature, *_, is_ragged) in FEATURES.items():
+        if is_ragged and isinstance(options.get("length"), int):
+            continue
+        features = {name: rs.Steps(feature, **options), "id": "id"}
+        (batch,) = rs.Loader(empty, features, batch_size=2, threads=0)
+        loader = rs.Loader(dataset, features, batch_size=COUNT, filter=lambda _: False, threads=0)
+        (nothing,) = loader
+        assert [*batch] == [*nothing] == [*loader.spec()]
+        assert (len(batch[name]), len(nothing[name])) == (2, 0)
+        if is_ragged or options.get("length") == "ragged":
+            assert batch[name].tolist() == [[], []]
+        else:
+            assert batch[f"{name}_lengths"].tolist() == [0, 0]
+            assert batch[name].shape[1] == (4 if options else 0)
 
 
 @pytest.mark.parametrize(
@@ -265,17 +285,18 @@ RANDOM: dict[str, Any] = {
     "image": rs.Steps(
         rs.Image("frames", 6, "random-crop", flip="horizontal"), frames=2, choose="random"
     ),
+    "drawn": rs.Steps(rs.Bytes("frames"), frames=2, choose="random"),
+    "all": rs.Steps(rs.Bytes("frames"), "ragged"),
     "id": "id",
 }
 
 
-def rows(batches: Any) -> dict[int, bytes]:
+def rows(batches: Any) -> dict[int, list[bytes]]:
+    """What each record became, by its number."""
     return {
-        number: image.tobytes() + bytes([length])
+        number: [batch["image"][row].tobytes(), *batch["drawn"][row].tolist(), *batch["all"][row]]
         for batch in batches
-        for number, image, length in zip(
-            batch["id"].tolist(), batch["image"], batch["image_lengths"], strict=True
-        )
+        for row, number in enumerate(batch["id"].tolist())
     }
 
 
@@ -411,6 +432,7 @@ def test_orders_and_inputs(dataset: rs.Dataset, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="dataset 1 of the mix has 'rgb'"):
         assert len(check(rs.Mix([(dataset, 1), (rs.open(tmp_path), 1)]))) > COUNT
     assert check(dataset, buckets=rs.BucketBySize(window=8)) == {*range(COUNT)}
+    assert check(rs.Weighted(dataset, by="label")) <= {*range(COUNT)}
     for make in (lambda: rs.Packed(dataset, "number", length=4),
                  lambda: rs.Mix([(dataset, 1)], rename=[{"id": "key"}])):  # fmt: skip
         with raises(rs.NotAnExampleError, payload="SequenceExample"):

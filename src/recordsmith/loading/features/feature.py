@@ -233,7 +233,9 @@ class ImageBuffer(BatchBuffer):
 def number_of_images(count: ImageCount, key: str, schema: Schema) -> ImageCount:
     """Return the declared number of images of a row; by default, that of all records if not 1."""
     known = schema.columns.get(key)
-    shape = None if known is None else known.shape or known.shape_if_present
+    if known is None or known.kind == "none":
+        return count
+    shape = known.shape or known.shape_if_present
     return shape[0] if count is None and shape else count
 
 

@@ -90,10 +90,7 @@ class Steps(ValueFeature):
 
     def __post_init__(self) -> None:
         check_feature(self.feature)
-        if self.length == "ragged":
-            check_room(None, self.too_long)
-        else:
-            check_room(self.length, self.too_long)
+        check_room(None if self.length == "ragged" else self.length, self.too_long)
         if isinstance(self.length, int) and self.is_ragged:
             raise OptionError(
                 "steps of different lengths cannot be padded",
@@ -131,12 +128,9 @@ class Steps(ValueFeature):
     @property
     def is_ragged(self) -> bool:
         """Whether it makes RaggedArrays, without `<name>_lengths`."""
-        shape = getattr(self.feature, "shape", ())  # that of Serialized may have None
-        has_ragged_steps = isinstance(self.feature, Ragged) or (
-            not isinstance(self.feature, Text)
-            and (shape == "ragged" or (isinstance(shape, tuple) and None in shape))
-        )
-        return self.length == "ragged" or has_ragged_steps
+        shape = getattr(self.feature, "shape", None)
+        is_open = isinstance(shape, tuple) and None in shape  # of Serialized
+        return "ragged" in (self.length, shape) or is_open or isinstance(self.feature, Ragged)
 
     @property
     def width(self) -> int | None:
@@ -145,8 +139,7 @@ class Steps(ValueFeature):
 
     def scaling_digest(self) -> str | None:
         """Return a hash of the statistics to normalise with; None without them."""
-        digest = getattr(self.feature, "scaling_digest", None)
-        return None if digest is None else digest()
+        return getattr(self.feature, "scaling_digest", lambda: None)()
 
     def requests(self) -> dict[str, ColumnRequest]:
         most = self.length if isinstance(self.length, int) and self.too_long == "error" else None
@@ -175,15 +168,15 @@ class Steps(ValueFeature):
         return replace(self, feature=self.feature.of_datasets(datasets, specs))
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        columns = {key: _in_steps(rows.columns[key]) for key in self.requests()}
+        columns: dict[str, Any] = {key: rows.columns[key] for key in self.requests()}
         for error in self.errors({key: column.lengths for key, column in columns.items()}):
             raise error
         first = next(iter(columns.values()))
         chosen = self.choice(first.lengths, rows.random_numbers)
         if not self.keeps_columns:
-            padded_arrays = self._arrays(chosen, chosen.of(first), rows)
-            if padded_arrays is not None:
-                return padded_arrays, chosen.counts
+            arrays = self._arrays(chosen, chosen.of(first), rows)
+            if arrays is not None:
+                return arrays, chosen.counts
         of_steps = BatchRows(
             rows.positions[chosen.rows],
             rows.random_numbers.select(chosen.rows),
@@ -199,11 +192,11 @@ class Steps(ValueFeature):
         if self.is_ragged:
             splits = offsets_from_lengths(chosen.counts)
             return tuple(_ragged(entry, splits) for entry in entries)
-        fill, width = getattr(self.feature, "fill", 0), self.width
-        fills = (fill, *[0] * len(entries))  # only the first one is of values
+        fill: Any = "" if isinstance(self.feature, Text) else getattr(self.feature, "fill", 0)
+        fills = [fill] + [0] * (len(entries) - 1)  # others are lengths
         padded = (
-            _padded(entry, chosen.counts, width, fill)
-            for entry, fill in zip(entries, fills, strict=False)
+            _padded(entry, chosen.counts, self.width, fill)
+            for entry, fill in zip(entries, fills, strict=True)
         )
         return (*padded, chosen.counts)
 
@@ -221,13 +214,7 @@ class Steps(ValueFeature):
         size = math.prod(raw.shape) * dtype.itemsize
         starts, stops = steps.spans()
         is_converted = dtype.kind == "b" or not dtype.isnative or sys.byteorder != "little"
-        if (
-            is_converted
-            or raw.count
-            or not size
-            or (stops - starts != size).any()
-            or not starts.size
-        ):
+        if is_converted or raw.count or not size * starts.size or (stops - starts != size).any():
             return None
         width = chosen.counts.max(initial=0) if self.width is None else self.width
         arrays = rows.allocate(f"{self.key}/steps", (rows.count, width, size), np.uint8)
@@ -301,19 +288,22 @@ def _drawn(numbers: npt.NDArray[np.float64], count: int) -> list[int]:
 
 def check_feature(feature: object) -> None:
     """Raise OptionError unless a feature can be that of one step."""
-    expected = "a feature of one step, such as Scalar(key), Raw(key, shape, dtype) or Image(key)"
     is_image = False
     if isinstance(feature, ImageFeature):
         from recordsmith.loading.features.images.image import Image
 
         is_image = isinstance(feature, Image)
-    is_of_steps = isinstance(feature, Steps)
     requests: Mapping[str, ColumnRequest | None] = {}
-    if isinstance(feature, Feature) and (is_image or isinstance(feature, ValueFeature)):
-        requests = {} if is_of_steps else feature.requests()
+    if is_image or (isinstance(feature, ValueFeature) and not isinstance(feature, Steps)):
+        requests = feature.requests()  # type: ignore[attr-defined]
     for request in requests.values() or (None,):
         if request is None:
-            raise OptionError(option="feature", value=feature, expected=expected)
+            raise OptionError(
+                option="feature",
+                value=feature,
+                expected="a feature of one step, such as Scalar(key), Raw(key, shape, dtype) or "
+                "Image(key)",
+            )
         if request.default is not None:
             raise OptionError(
                 "steps have no default",
@@ -330,11 +320,6 @@ def check_feature(feature: object) -> None:
         )
 
 
-def _in_steps(column: Column) -> RaggedArray:
-    assert isinstance(column, RaggedArray)
-    return column
-
-
 def _ragged(entry: Any, splits: Int64Array) -> Column:
     if not isinstance(entry, np.ndarray) or entry.dtype != object:
         return RaggedArray(entry, splits)
@@ -344,7 +329,7 @@ def _ragged(entry: Any, splits: Int64Array) -> Column:
     return lists
 
 
-def _padded(entry: Any, counts: Int64Array, width: int | None, fill: float) -> Column:
+def _padded(entry: Any, counts: Int64Array, width: int | None, fill: Any) -> Column:
     """Pad the steps of rows, which are end to end: (rows, width, ...)."""
     if isinstance(entry, RaggedArray):
         raise OptionError(
@@ -354,19 +339,11 @@ def _padded(entry: Any, counts: Int64Array, width: int | None, fill: float) -> C
             remedy=f"Pass {option('length', 'ragged')}.",
         )
     if isinstance(entry, BytesArray):
-        return padded_bytes(entry, counts, width)
-    if entry.dtype != object:
-        return pad(entry, counts, width, fill)[0]
-    has_lists = len(entry) > 0 and isinstance(entry.flat[0], list)
-    texts, _ = pad(entry, counts, width, "")  # type: ignore[arg-type]
-    if has_lists:
-        for row, count in enumerate(counts.tolist()):
-            for step in range(count, texts.shape[1]):
-                texts[row, step] = []
-    return texts
+        return _padded_bytes(entry, counts, width)
+    return pad(entry, counts, width, fill)[0]
 
 
-def padded_bytes(values: BytesArray, counts: Int64Array, width: int | None) -> BytesArray:
+def _padded_bytes(values: BytesArray, counts: Int64Array, width: int | None) -> BytesArray:
     """Pad rows of byte strings with empty ones: (rows, width, ...)."""
     places, _ = pad(np.arange(len(values)), counts, width, -1)
     inner = values.shape[1:]
