@@ -130,30 +130,25 @@ def test_bad_images_of_lists_are_errors_of_their_record(
 
 
 @pytest.mark.parametrize(
-    ("options", "option"),
+    ("options", "others", "option"),
     [
-        ({"count": "some"}, "count"),
-        ({"count": "ragged", "length": 3}, "length"),
-        ({"count": "padded", "too_long": "cut"}, "length"),
-        ({"count": "padded", "length": -1}, "length"),
-        ({"count": "ragged", "raw_shape": ("h", "w", 3)}, "count"),
-        ({}, "shape"),
+        ({"count": "some"}, {}, "count"),
+        ({"count": "ragged", "length": 3}, {}, "length"),
+        ({"count": "padded", "too_long": "cut"}, {}, "length"),
+        ({"count": "padded", "length": -1}, {}, "length"),
+        ({"count": "ragged", "raw_shape": ("h", "w", 3)}, {}, "count"),
+        ({}, {}, "shape"),
+        ({"count": "ragged"}, {"m": rs.Mask("masks", count="padded")}, "count"),
+        ({"count": "ragged"}, {"m": rs.Mask("masks", count=2)}, "count"),
+        ({"count": "ragged"}, {"m": rs.Boxes()}, "of"),
     ],
 )
 def test_options_of_lists(
-    tmp_path: Path, records: list[dict[str, Any]], options: Any, option: str
+    tmp_path: Path, records: list[dict[str, Any]], options: Any, others: Any, option: str
 ) -> None:
     dataset = written(tmp_path, records)
     with raises(OptionError, option=option):
-        rs.Loader(dataset, {"x": rs.Image("images", 8, **options)}, batch_size=2)
-
-
-def test_boxes_and_masks_of_other_lists(tmp_path: Path, records: list[dict[str, Any]]) -> None:
-    dataset = written(tmp_path, records)
-    image = rs.Image("images", 8, count="ragged")
-    for other in (rs.Mask("masks", count="padded"), rs.Mask("masks", count=2), rs.Boxes()):
-        with raises(OptionError):
-            rs.Loader(dataset, {"x": image, "m": other}, batch_size=2)
+        rs.Loader(dataset, {"x": rs.Image("images", 8, **options)} | others, batch_size=2)
 
 
 def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, Any]]) -> None:
