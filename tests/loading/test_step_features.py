@@ -473,3 +473,55 @@ def test_orders_by_features_of_the_context(videos: rs.Dataset) -> None:
         assert sorted(next(iter(loader))["id"].tolist()) == list(range(12))
     with raises(rs.OptionError, option="key", value="frames", match="feature list"):
         rs.Weighted(videos, by="frames")
+
+
+_GOOD = rs.encode_sequence_example({"id": 1}, {"x": [[1.5], [2.5]]})
+
+
+@pytest.mark.parametrize(
+    ("odd", "at"),
+    [
+        *((_GOOD[:-3], at) for at in (0, 3, 63, 70)),
+        (rs.encode_sequence_example({"id": 1}, {"x": [[1.5], [2]]}), 3),
+        (rs.encode_sequence_example({"id": 1}, {"x": [[1]]}), 0),
+        (b"plain text", 1),
+    ],
+)
+def test_one_odd_record_decides_nothing_about_others(tmp_path: Path, odd: bytes, at: int) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(100):
+            writer.write(odd if number == at else _GOOD)
+    features = {"x": rs.Steps(rs.Scalar("x")), "id": "id"}
+    loader = rs.Loader(rs.open(path), features, batch_size=100, skip_errors=1)
+    (batch,) = loader
+    assert batch["x"].tolist() == [[1.5, 2.5]] * 99
+    assert [fault.record for fault in loader.skipped] == [at]
+    with pytest.raises((rs.OptionError, rs.CorruptDataError, rs.NotAnExampleError), match=str(at)):
+        next(iter(rs.Loader(rs.open(path), features, batch_size=100)))
+
+
+def test_kinds_that_no_first_record_shows(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for _ in range(64):
+            writer.write(rs.encode_sequence_example({"id": 1}, {"x": []}))
+        writer.write(_GOOD)
+    dataset = rs.open(path)
+    features = {"x": rs.Steps(rs.Scalar("x", dtype="float32"))}
+    (batch,) = rs.Loader(dataset, features, batch_size=65)
+    assert batch["x"][64].tolist() == [1.5, 2.5]
+    assert rs.open(path).read_columns(["x"])["x"].lengths.tolist() == [0] * 64 + [2]  # type: ignore[union-attr]
+    assert len(dataset.filter("len(x) == 0")) == 64
+
+
+def test_padding_is_in_proportion_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write(_GOOD)
+        writer.write(rs.encode_sequence_example({}, {"x": [[]] * 20_000 + [[1.5] * 20_000]}))
+    features = {"x": rs.Steps(rs.Padded("x"))}
+    loader = rs.Loader(rs.open(path), features, batch_size=2, skip_errors=1)
+    (batch,) = loader
+    assert batch["x"].tolist() == [[[1.5], [2.5]]]
+    assert [fault.record for fault in loader.skipped] == [1]
