@@ -13,7 +13,9 @@
 #include "message.h"
 
 enum { TENSOR_GOOD = 0, TENSOR_MALFORMED = 1, TENSOR_DTYPE = 2, TENSOR_COUNT = 3 };
-enum { TENSOR_SIDES = 32, SURVEYED_SIDES = 6, TENSOR_CONTENT = 4, TENSOR_STRING = 7 };
+enum { TENSOR_CONTENT = 4, TENSOR_STRING = 7 };
+#define TENSOR_SIDES 32
+#define SURVEYED_SIDES 6 /* that a schema shows */
 /* no message holds as many; an empty tensor may state any side */
 #define TENSOR_MAX_VALUES (1ull << 40)
 
