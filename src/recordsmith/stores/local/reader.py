@@ -169,5 +169,7 @@ class LocalReader(ObjectReader, io.FileIO):
             super().close()
 
     def __del__(self) -> None:
-        with suppress(OSError):
-            self.close()
+        try:  # without functions of modules: at the end of the interpreter they may be gone
+            super().close()
+        except OSError:
+            pass

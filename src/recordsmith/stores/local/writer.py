@@ -96,7 +96,9 @@ class LocalWriter(ObjectWriter):
             os.close(descriptor)
 
     def __del__(self) -> None:
-        self.discard()
+        # at the end of the interpreter the functions that it needs may be gone
+        if self._temporary is not None or self._file != -1 or self._lock != -1:
+            self.discard()
 
 
 def temporary_name(path: Path) -> Path:
