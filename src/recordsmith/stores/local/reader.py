@@ -169,7 +169,7 @@ class LocalReader(ObjectReader, io.FileIO):
             super().close()
 
     def __del__(self) -> None:
-        try:  # without functions of modules: at the end of the interpreter they may be gone
+        try:  # noqa: SIM105 - at the end of the interpreter functions of modules may be gone
             super().close()
         except OSError:
             pass
