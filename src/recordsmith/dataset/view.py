@@ -267,7 +267,8 @@ class View(msgspec.Struct):
         if spec.shape is not None and spec.kind is not None:
             return spec
         schema = self.column_schema
-        known = schema.columns.get(key)
+        lists = schema.sections.get("feature_lists", {})
+        known = (lists if spec.in_steps else schema.columns).get(key)
         if known is not None:
             return _complete(key, spec, known, fills_missing)
         schema.check_complete(

@@ -188,3 +188,15 @@ def test_conditions_see_feature_lists(tmp_path: Any) -> None:
         assert dataset.filter(where).read_columns(["id"])["id"].tolist() == ids  # type: ignore[union-attr]
     with pytest.raises(rs.OptionError, match="y"):
         dataset.filter("y == 1")
+
+
+def test_a_key_of_context_and_lists(tmp_path: Any) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for row in range(3):
+            writer.write(encode_sequence_example({"x": row}, {"x": [[row], [row + 1]]}))
+    dataset = rs.open(tmp_path)
+    assert dataset.read_columns(["x"])["x"].tolist() == [0, 1, 2]  # type: ignore[union-attr]
+    lists: Any = dataset.read_columns({"x": rs.FeatureSpec(in_steps=True)})["x"]
+    assert lists.tolist() == [[0, 1], [1, 2], [2, 3]]
+    with pytest.raises(rs.OptionError, match="x"):
+        rs.Loader(dataset, {"x": rs.Steps(rs.Scalar("x"))}, batch_size=2)
