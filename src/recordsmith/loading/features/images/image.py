@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
@@ -58,6 +59,7 @@ from recordsmith.loading.features.images.image_lists import (
     image_outputs,
     image_request,
     keep_images,
+    limited,
 )
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
@@ -172,6 +174,7 @@ class Image(ImageFeature):
     too_long: TooLong = "error"
     stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
     stored_kind: Kind = field(default="bytes", init=False, repr=False)
+    steps: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str):
@@ -212,6 +215,8 @@ class Image(ImageFeature):
             )
 
     def requests(self) -> Mapping[str, ColumnRequest]:
+        if self.steps is not None:
+            return self.steps.requests()  # type: ignore[no-any-return]
         raw, request = self.stored(), image_request(self.count)
         if raw and self.stored_kind != "bytes":
             request = raw.list_request(self.stored_kind, self.count)
@@ -223,9 +228,7 @@ class Image(ImageFeature):
     def for_schema(self, schema: Schema) -> Image:
         raw, known = self.stored(), schema.columns.get(self.key)
         if raw is not None and known is not None and known.kind in raw.list_kinds:
-            image = replace(self)
-            object.__setattr__(image, "stored_kind", known.kind)
-            return image
+            return self._with(stored_kind=known.kind)
         count = number_of_images(self.count, self.key, schema)
         return self if count == self.count else replace(self, count=count)
 
@@ -283,13 +286,27 @@ class Image(ImageFeature):
 
     def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
         """Return which images rows with so many of them keep, each of `area` pixels."""
-        return keep_images(rows, counts, self, "image", area)
+        if self.steps is None:
+            return keep_images(rows, counts, self, "image", area)
+        for error in self.steps.errors({self.key: counts}):
+            assert error.record is not None
+            rows.fail(error.record, error)
+        kept = self.steps.keep(counts, rows.random_numbers)
+        return limited(kept, rows, self.key, "image", area)
+
+    def of_steps(self, steps: Any) -> Image:
+        """Return the images of the steps of a feature list: a list of those that it chooses."""
+        count = "ragged" if steps.length == "ragged" else "padded"
+        return self._with(steps=steps, count=count)
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
-        image = replace(self, size=size)
-        object.__setattr__(image, "stored_size", size)
-        object.__setattr__(image, "stored_kind", self.stored_kind)
+        return self._with(size=size, stored_size=size)
+
+    def _with(self, **values: object) -> Image:
+        image = copy(self)
+        for name, value in values.items():
+            object.__setattr__(image, name, value)
         return image
 
     def normaliser(self) -> Normaliser:
