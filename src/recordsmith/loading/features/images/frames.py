@@ -12,6 +12,7 @@ from recordsmith.loading.features.feature import BatchRows
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import whole_number
+from recordsmith.support.words import count as counted
 
 LARGEST_SIDE = 65_535
 LARGEST_ROW = 1 << 29  # pixels of all images of a record in a batch
@@ -41,20 +42,13 @@ def place_all(
     there = [placement for placement in placements if placement is not None]
     height = max((placement.to_height for placement in there), default=0)
     width = max((placement.to_width for placement in there), default=0)
-    if height * width > HIGHEST_MAX_PIXELS:
-        raise OptionError(
-            f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
-            option="longer_side",
-            expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels",
-            remedy=f"Pass {option('longer_side')}.",
-        )
     count = int(np.diff(row_splits).max(initial=0))
-    if count * height * width > LARGEST_ROW:
+    if height * width > HIGHEST_MAX_PIXELS or count * height * width > LARGEST_ROW:
         raise OptionError(
-            f"feature {name!r}: a record has {count:,} images, which {option('fit', 'pad')} makes "
+            f"feature {name!r}: {option('fit', 'pad')} makes {counted(count, 'image')} of a record "
             f"{width:,} x {height:,} pixels large",
             option="longer_side",
-            expected=f"at most {LARGEST_ROW:,} pixels in all",
+            expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels, and {LARGEST_ROW:,} of a record",
             remedy=f"Pass {option('longer_side')}.",
         )
     return [place and in_frame(place, height, width) for place in placements], (height, width)

@@ -50,24 +50,23 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.images.frames import (
     LARGEST_SIDE,
     checked_size,
-    inner_sizes,
     one_thread_in_opencv,
     place_all,
 )
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     image_outputs,
-    image_request,
     keep_images,
     limited,
 )
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
     RawType,
-    StoredImages,
     StoredPixels,
     check_image_count,
+    image_requests,
     raw_shape,
+    stored_images,
 )
 from recordsmith.loading.features.numbers import TooLong
 from recordsmith.support.buffers import Int64Array
@@ -217,10 +216,7 @@ class Image(ImageFeature):
     def requests(self) -> Mapping[str, ColumnRequest]:
         if self.steps is not None:
             return self.steps.requests()  # type: ignore[no-any-return]
-        raw, request = self.stored(), image_request(self.count)
-        if raw and self.stored_kind != "bytes":
-            request = raw.list_request(self.stored_kind, self.count)
-        return {self.key: request} | (raw.requests() if raw else {})
+        return image_requests(self, self.stored_kind)
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return image_outputs(name, self.fit, self.count)
@@ -279,7 +275,7 @@ class Image(ImageFeature):
             CorruptDataError: it is not an image, or too large.
         """
         raw = self.stored()
-        data = StoredImages.of(columns[self.key], raw).data
+        data, _ = stored_images(columns[self.key], raw)
         stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
         first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
         return stored.look(first) if data else None
@@ -419,12 +415,12 @@ class DecodedImageBuffer(ImageBuffer):
         self._feature = feature
         self._name = name
         fit = feature.geometry()
-        raw = feature.stored()
-        images = StoredImages.of(rows.columns[feature.key], raw)
-        self.count, counts = feature.count, np.diff(images.row_splits)
-        self.kept = feature.keep(rows, counts, math.prod(fit.size or ()))
-        self._lists = lists = ImageLists(images, feature, "image", self.kept)
-        self._stored = StoredPixels(lists.data, rows.columns, feature.key, raw, feature.max_pixels)
+        raw, area = feature.stored(), math.prod(fit.size or ())
+        self.count = feature.count
+        self._lists = lists = ImageLists(
+            rows, feature, "image", lambda counts: feature.keep(rows, counts, area)
+        )
+        self._stored, self.kept = lists.stored, lists.kept
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16}.get(cast("str", feature.dtype))
         self._is_scaled = raw is None or raw.is_scaled
@@ -435,7 +431,7 @@ class DecodedImageBuffer(ImageBuffer):
         self._is_direct = feature.layout == "HWC" and not (
             feature.dtype == "float32" and is_changed
         )
-        self.decoded_counts: list[int] = [0] * len(lists.data)
+        self.decoded_counts: list[int] = [0] * len(lists.frames)
         self.sizes = lists.each(rows, lambda number: self._look(number, fit))
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
@@ -444,16 +440,12 @@ class DecodedImageBuffer(ImageBuffer):
             shape = (feature.channels, *self.frame)
         patches = () if self.patch_count is None else (self.patch_count,)
         self._out = rows.allocate(
-            name, (len(lists.data), *patches, *shape), np.dtype(feature.dtype)
+            name, (len(lists.frames), *patches, *shape), np.dtype(feature.dtype)
         )
         self._images = self._out.reshape(len(self.placements), *shape)
         self._equals = self._find_equals() if feature.count is not None else {}
         self._is_filled = bytearray(len(self.placements))
-        super().__init__({name: lists.shaped(self._out)})
-        if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self.placements))
-        if feature.count == "padded":
-            self.entries[f"{name}_lengths"] = lists.lengths
+        super().__init__(lists.entries(name, self._out, self.placements))
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         return place_all(fit, self.sizes, self._name, rows, self._lists.row_splits)

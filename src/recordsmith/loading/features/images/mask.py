@@ -37,13 +37,12 @@ from recordsmith.loading.features.feature import (
     number_of_images,
 )
 from recordsmith.loading.features.images.boxes import BoxBuffer, Boxes
-from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.images.frames import checked_size, place_all
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     ambiguous,
     check_leader,
     image_outputs,
-    image_request,
     keep_images,
     leading,
     limited,
@@ -51,9 +50,8 @@ from recordsmith.loading.features.images.image_lists import (
 from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
-    StoredImages,
-    StoredPixels,
     check_image_count,
+    image_requests,
     raw_shape,
 )
 from recordsmith.loading.features.numbers import TooLong
@@ -146,8 +144,7 @@ class Mask(RowFeature):
             object.__setattr__(self, "size", checked_size(self.size, self.fit or "resize"))
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        raw = self.stored()
-        return {self.key: image_request(self.count)} | (raw.requests() if raw else {})
+        return image_requests(self)
 
     def for_schema(self, schema: Schema) -> Mask:
         count = number_of_images(self.count, self.key, schema)
@@ -245,15 +242,15 @@ class MaskBuffer(BatchBuffer):
         count = feature.count if image is None else image.count
         are_of_objects = isinstance(feature.count, str) and not isinstance(count, str)
         patches = () if image is None or image.patch_count is None else (image.patch_count,)
-        raw = feature.stored()
-        stored = StoredImages.of(rows.columns[feature.key], raw)
-        counts = np.diff(stored.row_splits)
-        kept = self._kept(rows, counts, boxes, image, patches if are_of_objects else None)
         axes = patches if are_of_objects else ()
-        self._lists = lists = ImageLists(stored, feature, "mask", kept, axes)
-        self._stored = StoredPixels(
-            lists.data, rows.columns, feature.key, raw, feature.max_pixels, noun="mask"
+        self._lists = lists = ImageLists(
+            rows,
+            feature,
+            "mask",
+            lambda counts: self._kept(rows, counts, boxes, image, axes if are_of_objects else None),
+            axes,
         )
+        self._stored = lists.stored
         self._image_sizes: list[tuple[int, int] | None] | None = None
         self._placements: list[Placement | None]
         if image is not None and are_of_objects:
@@ -268,13 +265,9 @@ class MaskBuffer(BatchBuffer):
             self._placements, frame = place_all(fit, sizes, name, rows, lists.row_splits)
         else:
             frame = image.frame
-        out = rows.allocate(name, (len(lists.data), *patches, *frame), np.dtype(feature.dtype))
+        out = rows.allocate(name, (len(lists.frames), *patches, *frame), np.dtype(feature.dtype))
         self._frames = out.reshape(len(self._placements), *frame)
-        super().__init__({name: lists.shaped(out)})
-        if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self._placements))
-        if feature.count == "padded":
-            self.entries[f"{name}_lengths"] = lists.lengths
+        super().__init__(lists.entries(name, out, self._placements))
         self._per_mask = math.prod(patches)
 
     def _kept(

@@ -11,8 +11,7 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from recordsmith.image import (
     reserve_for_decoding,
 )
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
-from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCount
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.features.numbers import as_dtype, check_room
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
@@ -66,24 +65,6 @@ class RawShape:
         """Return the kinds of lists of numbers that can be pixels of this type."""
         return ("int64",) if self.is_scaled else NUMBERS
 
-    def list_request(self, kind: Kind, count: ImageCount) -> ColumnRequest:
-        """Return the request of a list with the pixels of one image, or of `count` images.
-
-        Raises:
-            OptionError: it has the pixels of any number of images.
-        """
-        if isinstance(count, str):
-            raise OptionError(
-                f"{option('count', count)} needs images of byte strings",
-                option="count",
-                value=count,
-                remedy=f"Pass a number as {option('count')}.",
-            )
-        if self.requests():
-            return ColumnRequest((kind,), "ragged")
-        sides = tuple(int(side) for side in self.sides)
-        return ColumnRequest((kind,), sides if count is None else (count, *sides))
-
     def requests(self) -> dict[str, ColumnRequest]:
         """Return the columns that hold sides; compatible with a Scalar of the same key."""
         return {side: ColumnRequest(NUMBERS, ()) for side in self.sides if isinstance(side, str)}
@@ -98,49 +79,36 @@ class RawShape:
 
     def check(self, shape: Shape, data: Data, key: str, max_pixels: int | None) -> None:
         """Raise CorruptDataError unless the data are an array of this shape."""
-        names = " x ".join(str(side) for side in self.sides)
-        sizes = " x ".join(str(side) for side in shape)
-        if not all(float(side).is_integer() and side > 0 for side in shape):
-            raise _shape_error(
-                key, f"{key!r} has an invalid shape", f"{names} = {sizes}", "positive integers"
-            )
-        length, unit, remedy = math.prod(int(side) for side in shape), "values", ""
-        if isinstance(data, memoryview):
-            unit, remedy = "bytes", self._suggest(length, len(data), key)
-            length *= np.dtype(self.dtype).itemsize
-        if length != len(data):
-            raise _shape_error(
-                key,
-                f"{key!r} has the wrong size",
-                f"{len(data):,} {unit}",
-                f"{length:,} for {names} = {sizes} of {self.dtype}",
+
+        def error(problem: str, found: str, expected: str, remedy: str = "") -> DataError:
+            return CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"{key!r} has {problem}",
+                found=found,
+                expected=expected,
                 remedy=remedy,
-            )
-        channels = int(shape[2]) if len(shape) == 3 else 1
-        if channels > 4 if self.channels is None else channels != self.channels:
-            raise _shape_error(
-                key,
-                f"{key!r} has the wrong number of channels",
-                str(channels),
-                str(self.channels or "1 to 4"),
-            )
-        if max_pixels is not None and shape[0] * shape[1] > max_pixels:
-            raise _shape_error(
-                key,
-                f"{key!r} has too many pixels",
-                sizes,
-                f"at most {max_pixels:,}",
-                remedy=f"Pass a larger {option('max_pixels')} if the shape is right.",
+                feature=key,
             )
 
-    def _suggest(self, value_count: int, byte_count: int, key: str) -> str:
-        """What to type if the bytes are pixels of another type; empty if they are not."""
-        fitting = types_of_size(value_count, byte_count)
-        if not fitting or self.dtype in fitting:
-            return ""
-        if "uint16" in fitting:
-            return f"Pass {option('raw_dtype', 'uint16')} if pixels have 16 bits."
-        return _other_pixels(key, fitting[0])
+        names, sizes = (" x ".join(map(str, sides)) for sides in (self.sides, shape))
+        if not all(float(side).is_integer() and side > 0 for side in shape):
+            raise error("an invalid shape", f"{names} = {sizes}", "positive integers")
+        length, unit, remedy = math.prod(int(side) for side in shape), "values", ""
+        if isinstance(data, memoryview):
+            fitting = types_of_size(length, len(data))
+            unit, length = "bytes", length * np.dtype(self.dtype).itemsize
+            if fitting and self.dtype not in fitting:
+                remedy = f"Pass {option('raw_dtype', fitting[0])} if pixels are such numbers."
+        if length != len(data):
+            expected = f"{length:,} for {names} = {sizes} of {self.dtype}"
+            raise error("the wrong size", f"{len(data):,} {unit}", expected, remedy)
+        channels = int(shape[2]) if len(shape) == 3 else 1
+        if channels > 4 if self.channels is None else channels != self.channels:
+            expected = str(self.channels or "1 to 4")
+            raise error("the wrong number of channels", str(channels), expected)
+        if max_pixels is not None and shape[0] * shape[1] > max_pixels:
+            remedy = f"Pass a larger {option('max_pixels')} if the shape is right."
+            raise error("too many pixels", sizes, f"at most {max_pixels:,}", remedy)
 
     def view(self, shape: Shape, data: Data) -> npt.NDArray[Any]:
         """Return a read-only view of the data, (height, width, channels)."""
@@ -280,38 +248,37 @@ def check_image_count(feature: Any, raw: RawShape | None) -> None:
         )
 
 
-class StoredImages(NamedTuple):
-    """The data of all images of a column; row i has data[row_splits[i]:row_splits[i + 1]]."""
+def image_requests(feature: Any, kind: Kind = "bytes") -> dict[str, ColumnRequest]:
+    """Return what an Image or Mask reads: byte strings, or lists of the numbers of its pixels.
 
-    data: list[Data]
-    row_splits: Int64Array
-
-    @classmethod
-    def of(cls, column: Any, raw: RawShape | None) -> StoredImages:
-        """Return the images of a column: byte strings, or lists of numbers with the pixels."""
-        row_count = len(column)
-        if isinstance(column, RaggedArray):
-            splits = column.row_splits
-            if isinstance(column.values, BytesArray):
-                return cls(list(column.values.views()), splits)
-            numbers = [column.values[start:stop] for start, stop in pairwise(splits.tolist())]
-            return cls(numbers, np.arange(row_count + 1))
-        if isinstance(column, BytesArray):
-            data: list[Data] = list(column.views())
-        else:
-            assert raw is not None
-            data = list(column.reshape(-1, math.prod(raw.sides)))
-        return cls(data, np.arange(row_count + 1) * (len(data) // max(1, row_count)))
+    Raises:
+        OptionError: a list has the pixels of any number of images.
+    """
+    raw, count = feature.stored(), feature.count
+    sides = raw.requests() if raw else {}
+    shape: Any = "ragged"
+    if isinstance(count, str):
+        if kind != "bytes":
+            raise OptionError(option="count", value=count, expected="a number for lists of numbers")
+    elif kind == "bytes" or not sides:
+        shape = () if count is None else (count,)
+        shape += () if kind == "bytes" else tuple(map(int, raw.sides))
+    return {feature.key: ColumnRequest((kind,), shape), **sides}
 
 
-def _other_pixels(key: str, dtype: str) -> str:
-    if dtype in get_args(RawType):
-        shape = "(height, width, channels)"
-        return f"Read them with rs.Image({key!r}, raw_shape={shape}, raw_dtype={dtype!r})."
-    return (
-        f"Read {dtype} pixels as numbers: rs.Raw({key!r}, (height, width, channels), {dtype!r}) "
-        f"for images of one size, or rs.Bytes({key!r}) and np.frombuffer for others."
-    )
+def stored_images(column: Any, raw: RawShape | None) -> tuple[list[Data], Int64Array]:
+    """Return the data of all images of a column, and the row splits that divide them."""
+    row_splits = np.arange(len(column) + 1)
+    if isinstance(column, RaggedArray):
+        if isinstance(column.values, BytesArray):
+            return list(column.values.views()), column.row_splits
+        return list(column), row_splits  # the numbers of one image
+    if isinstance(column, BytesArray):
+        data: list[Data] = list(column.views())
+    else:
+        assert raw is not None
+        data = list(column.reshape(-1, math.prod(raw.sides)))
+    return data, row_splits * (len(data) // max(1, len(column)))
 
 
 def raw_shape(
@@ -323,7 +290,9 @@ def raw_shape(
             option="raw_dtype",
             value=dtype,
             expected=" or ".join(map(repr, get_args(dtypes))),
-            remedy=_other_pixels(key, dtype) if is_number_type(dtype) else "",
+            remedy=f"Read {dtype} numbers with rs.Raw({key!r}, shape, {dtype!r})."
+            if is_number_type(dtype)
+            else "",
         )
     if sides is None:
         if dtype != "uint8":
@@ -347,11 +316,3 @@ def raw_shape(
             "such as ('height', 'width', 3)",
         )
     return RawShape(tuple(sides), dtype)  # type: ignore[arg-type]
-
-
-def _shape_error(
-    key: str, problem: str, found: str, expected: str, *, remedy: str = ""
-) -> DataError:
-    return CorruptDataError(
-        Defect.FEATURE_SHAPE, problem, found=found, expected=expected, remedy=remedy, feature=key
-    )
