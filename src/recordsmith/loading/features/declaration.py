@@ -137,11 +137,10 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         raise mixed_kinds(name, key, preview, remedy)
     in_steps = known.min_steps is not None
     shape = known.shape_if_present if in_steps else known.shape
-    is_list_of_masks = key == OBJECT_MASK and not in_steps
-    if known.content == "image" and (
-        is_list_of_masks or (shape is not None and not (in_steps and is_mask_key(key)))
-    ):
-        if is_mask_key(key):
+    is_mask = is_mask_key(key)
+    is_one_image = shape is not None or key == OBJECT_MASK
+    if known.content == "image" and is_one_image and not (in_steps and is_mask):
+        if is_mask:
             from recordsmith.loading.features.images.mask import Mask
 
             return Mask(key)

@@ -70,6 +70,10 @@ class Feature(ABC):
         """Return this feature with what it needs to know of the datasets and their columns."""
         return self
 
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics to normalise with; None without them."""
+        return None
+
     def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none
         """Raise OptionError if it conflicts with the other features."""
 

@@ -28,7 +28,6 @@ from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number
-from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
@@ -119,8 +118,7 @@ class Steps(ValueFeature):
         return self.frames if self.length in (None, "ragged") else self.length  # type: ignore[return-value]
 
     def scaling_digest(self) -> str | None:
-        """Return a hash of the statistics to normalise with; None without them."""
-        return getattr(self.feature, "scaling_digest", lambda: None)()
+        return self.feature.scaling_digest()
 
     def requests(self) -> dict[str, ColumnRequest]:
         most = self.length if isinstance(self.length, int) and self.too_long == "error" else None
@@ -218,11 +216,7 @@ class Steps(ValueFeature):
                     feature=other,
                     record=row,
                 )
-        if isinstance(self.length, int) and self.too_long == "error":
-            for row in np.flatnonzero(counts > self.length).tolist():
-                found = counted(int(counts[row]), "step")
-                problem = f"feature {first!r} has too many steps"
-                yield too_long(first, problem, found, self.length, row)
+        yield from too_long(self, first, counts, "step")
 
     def keep(self, counts: Int64Array, random_numbers: RandomNumbers) -> Kept:
         """Return which steps are used of rows with so many of them."""

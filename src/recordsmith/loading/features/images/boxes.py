@@ -33,7 +33,6 @@ from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
-from recordsmith.support.words import count as counted
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
@@ -151,13 +150,9 @@ class Boxes(RowFeature):
         sides, is_kept = self._moved(frames, frame_of, sides)
         lengths = np.bincount(frame_of[is_kept], minlength=frame_count).astype(np.int64)
         width = self.length
-        if width is not None and self.too_long == "error":
-            for frame in np.flatnonzero(lengths > width).tolist():
-                found = counted(lengths[frame], "box", "boxes")
-                row = frame // per_row
-                rows.fail(
-                    row, too_long(self.keys[0], "the frame has too many boxes", found, width, row)
-                )
+        for error in too_long(self, self.keys[0], lengths, "box", "boxes"):
+            error.record //= per_row  # type: ignore[operator]
+            rows.fail(error.record, error)
         moved = self._numbers(frames, frame_of[is_kept], sides[is_kept]).astype(np.float32)
         arrays = list(pad(moved, lengths, width, self.fill))
         if self.labels is not None:

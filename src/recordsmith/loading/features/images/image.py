@@ -285,7 +285,6 @@ class Image(ImageFeature):
         if self.steps is None:
             return keep_images(rows, counts, self, "image", area)
         for error in self.steps.errors({self.key: counts}):
-            assert error.record is not None
             rows.fail(error.record, error)
         kept = self.steps.keep(counts, rows.random_numbers)
         return limited(kept, rows, self.key, "image", area)

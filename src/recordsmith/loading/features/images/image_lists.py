@@ -145,15 +145,11 @@ class ImageLists:
 
 def keep_images(rows: BatchRows, counts: Int64Array, feature: Any, noun: str, area: int) -> Kept:
     """Return which of their images rows keep; rows with too many, of so many pixels each, fail."""
-    length = feature.length
     if not isinstance(feature.count, str):
         return Kept.first(counts, feature.count or 1)
-    if length is not None and feature.too_long == "error":
-        for row in np.flatnonzero(counts > length).tolist():
-            problem = f"feature {feature.key!r} has too many {noun}s"
-            found = counted(counts[row], noun)
-            rows.fail(row, too_long(feature.key, problem, found, length, row))
-    return limited(Kept.first(counts, length), rows, feature.key, noun, area)
+    for error in too_long(feature, feature.key, counts, noun):
+        rows.fail(error.record, error)  # type: ignore[arg-type]
+    return limited(Kept.first(counts, feature.length), rows, feature.key, noun, area)
 
 
 def limited(kept: Kept, rows: BatchRows, key: str, noun: str, area: int) -> Kept:

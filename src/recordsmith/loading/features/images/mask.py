@@ -38,6 +38,7 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.images.boxes import BoxBuffer, Boxes
 from recordsmith.loading.features.images.frames import checked_size, place_all
+from recordsmith.loading.features.images.image import in_words
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     ambiguous,
@@ -376,27 +377,20 @@ class MaskBuffer(BatchBuffer):
         None for one without bytes.
         """
         size = None if self._image_sizes is None else self._image_sizes[number]
-        if self._feature.count is not None and self._stored.is_empty(number):
-            if size is None:
-                return None
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                f"the mask {self._feature.key!r} is empty, but its image is not",
-                feature=self._feature.key,
-            )
+        if size is None and self._feature.count is not None and self._stored.is_empty(number):
+            return None
         # an image that is cropped may be larger than what is decoded of it
         is_cropped = self._image_sizes is not None or self._feature.geometry().crops
-        height, width = self._stored.look(number, is_cropped=is_cropped)
-        if self._image_sizes is not None and size != (height, width):
-            image_height, image_width = size or (0, 0)
+        found = self._stored.look(number, is_cropped=is_cropped)
+        if self._image_sizes is not None and found != size:
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"the mask {self._feature.key!r} differs in size from its image",
-                found=f"{width} x {height}",
-                expected=f"{image_width} x {image_height}",
+                found=in_words(found),
+                expected=in_words(size or (0, 0)),
                 feature=self._feature.key,
             )
-        return height, width
+        return found
 
 
 def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBuffer | None]:
@@ -412,24 +406,17 @@ def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBu
 
 
 def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:
-    expected = "a dict of class numbers by stored ones, such as {255: 1}"
-    if not isinstance(values, Mapping):
-        raise OptionError(option="values", value=values, expected=expected)
     checked = {}
-    for old, new in values.items():
-        if not (is_whole(old) and 0 <= old <= _LARGEST_STORED):
+    pairs: Any = values.items() if isinstance(values, Mapping) else [(values, None)]
+    for old, new in pairs:
+        is_stored = is_whole(old) and 0 <= old <= _LARGEST_STORED
+        if not is_stored or not is_whole(new) or not limits.min <= new <= limits.max:
             raise OptionError(
-                f"{option('values')} has the stored class number {old!r:.40}",
+                f"{option('values')} has {old!r:.40}: {new!r:.40}",
                 option="values",
-                value=old,
-                expected=f"an integer from 0 to {_LARGEST_STORED}",
-            )
-        if not (is_whole(new) and limits.min <= new <= limits.max):
-            raise OptionError(
-                f"{option('values')} has the class number {new!r:.40}",
-                option="values",
-                value=new,
-                expected=f"an integer that {limits.dtype} can hold",
+                value=values,
+                expected=f"a dict of class numbers that {limits.dtype} can hold by stored ones "
+                f"from 0 to {_LARGEST_STORED}, such as {{255: 1}}",
             )
         checked[int(old)] = int(new)
     return checked
