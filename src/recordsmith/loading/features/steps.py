@@ -26,7 +26,7 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.numbers import Ragged, TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import count_number
 
 if TYPE_CHECKING:
@@ -87,14 +87,13 @@ class Steps(ValueFeature):
         if isinstance(self.length, int) and self.is_ragged:
             raise _not_padded(self.length)
         check_word("choose", self.choose, ("even", "random"))
-        if self.frames is not None:
-            object.__setattr__(self, "frames", count_number("frames", self.frames, _LARGEST_FRAMES))
-        if isinstance(self.length, int) if self.frames else self.choose == "random":
-            raise OptionError(
-                option="frames",
-                value=self.frames,
-                expected=f"a number for {option('choose', 'random')}, and no {option('length')}",
-            )
+        if self.frames is None:
+            expected = f"a number for {option('choose', 'random')}"
+            check_option(self.choose == "even", "frames", None, expected)
+            return
+        object.__setattr__(self, "frames", count_number("frames", self.frames, _LARGEST_FRAMES))
+        is_alone = not isinstance(self.length, int)
+        check_option(is_alone, "frames", self.frames, f"None with a {option('length')}")
 
     @property
     def key(self) -> str:
@@ -250,15 +249,12 @@ def _check_feature(feature: object) -> None:
         is_usable = isinstance(feature, Image) and feature.count is None
     requests: Mapping[str, ColumnRequest | None] = feature.requests() if is_usable else {}  # type: ignore[attr-defined]
     are_alone = isinstance(feature, ValueFeature) or len(requests) == 1
-    if not requests or not are_alone or any(
-        request is None or request.default is not None for request in requests.values()
-    ):  # fmt: skip
-        raise OptionError(
-            option="feature",
-            value=feature,
-            expected="a feature of one step without a default, such as Scalar(key), "
-            "Raw(key, shape, dtype), or Image(key) without a count or keys of sides",
-        )
+    is_usable = are_alone and all(
+        request is not None and request.default is None for request in requests.values()
+    )
+    expected = "a feature of one step without a default, such as Scalar(key), Raw(key, shape, "
+    expected += "dtype), or Image(key) without a count or keys of sides"
+    check_option(requests and is_usable, "feature", feature, expected)
 
 
 def _ragged(entry: Any, splits: Int64Array) -> Column:

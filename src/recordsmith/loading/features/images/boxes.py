@@ -31,7 +31,7 @@ from recordsmith.loading.features.images.image_lists import check_leader, leadin
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
@@ -90,22 +90,15 @@ class Boxes(RowFeature):
 
     def __post_init__(self) -> None:
         check_room(self.length, self.too_long)
-        if not isinstance(self.keys, tuple) or len(set(self.keys)) != 4:
-            raise OptionError(
-                option="keys",
-                value=self.keys,
-                expected="a tuple with the keys of ymin, xmin, ymax and xmax",
-            )
+        is_right = isinstance(self.keys, tuple) and len(set(self.keys)) == 4
+        expected = "a tuple with the keys of ymin, xmin, ymax and xmax"
+        check_option(is_right, "keys", self.keys, expected)
         check_word("order", self.order, get_args(BoxOrder))
         check_word("unit", self.unit, get_args(BoxUnit))
-        if not isinstance(self.min_visible, (int, float)) or not 0 <= self.min_visible <= 1:
-            raise OptionError(
-                option="min_visible", value=self.min_visible, expected="a number from 0 to 1"
-            )
-        if not isinstance(self.fill, (int, float)):
-            raise OptionError(option="fill", value=self.fill, expected="a number")
-        if not is_whole(self.label_fill):
-            raise OptionError(option="label_fill", value=self.label_fill, expected="an integer")
+        is_right = isinstance(self.min_visible, (int, float)) and 0 <= self.min_visible <= 1
+        check_option(is_right, "min_visible", self.min_visible, "a number from 0 to 1")
+        check_option(isinstance(self.fill, (int, float)), "fill", self.fill, "a number")
+        check_option(is_whole(self.label_fill), "label_fill", self.label_fill, "an integer")
 
     def requests(self) -> dict[str, ColumnRequest]:
         requests = dict.fromkeys(self.keys, ColumnRequest(("float",), "ragged"))

@@ -11,6 +11,7 @@ from recordsmith.image import HIGHEST_MAX_PIXELS, Fit, Placement, in_frame
 from recordsmith.loading.features.feature import BatchRows
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import check_option
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.words import count as counted
 
@@ -65,13 +66,7 @@ def checked_size(
 ) -> tuple[int, int] | None:
     """Check a size and return height and width; None for fit='pad', and where no size is passed."""
     if fit == "pad":
-        if size is not None:
-            raise OptionError(
-                f"{option('size', size)} and {option('fit', 'pad')} exclude each other",
-                option="size",
-                value=size,
-                remedy=f"Leave {option('size')} out, or use another {option('fit')}.",
-            )
+        check_option(size is None, "size", size, f"None with {option('fit', 'pad')}")
         return None
     if size is None and not is_required:
         return None
@@ -86,10 +81,8 @@ def checked_size(
             expected="height and width in pixels, such as (224, 224), or one number for both",
             remedy=by_padding if can_pad else "",
         ) from None
-    if height * width > HIGHEST_MAX_PIXELS:
-        raise OptionError(
-            option="size", value=size, expected=f"a size of at most {HIGHEST_MAX_PIXELS:,} pixels"
-        )
+    expected = f"a size of at most {HIGHEST_MAX_PIXELS:,} pixels"
+    check_option(height * width <= HIGHEST_MAX_PIXELS, "size", size, expected)
     return height, width
 
 

@@ -70,8 +70,8 @@ from recordsmith.loading.features.images.stored_pixels import (
 )
 from recordsmith.loading.features.numbers import TooLong
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word, explain_unknown
+from recordsmith.support.errors import CorruptDataError, Defect, option
+from recordsmith.support.explaining import check_option, check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
@@ -176,13 +176,10 @@ class Image(ImageFeature):
     steps: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, str):
-            raise OptionError(
-                option="key",
-                value=self.key,
-                expected="the key of the images, such as 'image/encoded'",
-                remedy=f"Pass {option('size', self.key)}.",
-            )
+        check_option(
+            isinstance(self.key, str), "key", self.key,
+            "the key of the images, such as 'image/encoded'", f"Pass {option('size', self.key)}.",
+        )  # fmt: skip
         check_word("fit", self.fit, get_args(FitKind))
         raw = self.stored()
         is_scaled = raw is None or raw.is_scaled
@@ -193,25 +190,27 @@ class Image(ImageFeature):
         check_word("interpolation", self.interpolation, get_args(Interpolation))
         if self.flip is not None:
             check_word("flip", self.flip, get_args(Flip))
-        if raw is not None and not is_scaled:
-            self._check_unscaled(raw)
-        elif type(self.channels) is not int or self.channels not in (1, 3, 4):
-            raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
+        channels = self.channels
+        if raw is None or is_scaled:
+            is_usual = type(channels) is int and channels in (1, 3, 4)
+            check_option(is_usual, "channels", channels, "1, 3 or 4")
+        else:
+            expected = f"'float32' for {option('raw_dtype', self.raw_dtype)}"
+            check_option(self.dtype == "float32", "dtype", self.dtype, expected)
+            whole_number("channels", channels, 1, LARGEST_SIDE)
+            stored = raw.sides[2] if len(raw.sides) == 3 else 1
+            is_same = isinstance(stored, str) or stored == channels
+            expected = f"{stored}, as {option('raw_shape')} declares"
+            check_option(is_same, "channels", channels, expected)
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers(is_scaled=is_scaled)
         check_image_count(self, raw)
-        if not isinstance(self.exact, bool):
-            raise OptionError(option="exact", value=self.exact, expected="True or False")
-        if self.exact and self.interpolation not in ("auto", "linear"):
-            raise OptionError(
-                f"{option('exact', True)} interpolates linearly and excludes "
-                f"{option('interpolation', self.interpolation)}",
-                option="interpolation",
-                value=self.interpolation,
-                remedy="Leave one of them out.",
-            )
+        check_option(isinstance(self.exact, bool), "exact", self.exact, "True or False")
+        is_allowed = not self.exact or self.interpolation in ("auto", "linear")
+        expected = f"'auto' or 'linear' with {option('exact', True)}"
+        check_option(is_allowed, "interpolation", self.interpolation, expected)
 
     def requests(self) -> Mapping[str, ColumnRequest]:
         if self.steps is not None:
@@ -274,9 +273,8 @@ class Image(ImageFeature):
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        raw = self.stored()
-        data, _ = stored_images(columns[self.key], raw)
-        stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
+        data, _ = stored_images(columns[self.key], self.stored())
+        stored = StoredPixels(self, columns, data)
         first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
         return stored.look(first) if data else None
 
@@ -320,25 +318,17 @@ class Image(ImageFeature):
             ("crop_area", ("random-crop",)),
             ("crop_ratio", ("random-crop",)),
         ):
-            if getattr(self, name) is not None and self.fit not in kinds:
-                allowed = " or ".join(option("fit", kind) for kind in kinds)
-                raise OptionError(
-                    f"{option(name)} needs {allowed}, but {option('fit', self.fit)}",
-                    option=name,
-                    value=getattr(self, name),
-                    remedy="Leave it out.",
-                )
-        for name in ("shorter_side", "longer_side"):
-            if getattr(self, name) is not None:
-                self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
+            value = getattr(self, name)
+            allowed = " or ".join(option("fit", kind) for kind in kinds)
+            is_allowed = value is None or self.fit in kinds
+            check_option(is_allowed, name, value, f"None without {allowed}")
+            if value is not None and kinds[-1] == "pad":
+                self._keep(name, whole_number(name, value, 1, LARGEST_SIDE))
         if self.fit == "center-crop" and self.shorter_side is not None and self.size is not None:
             least = min(cast("tuple[int, int]", self.size))
-            if self.shorter_side < least:
-                raise OptionError(
-                    option="shorter_side",
-                    value=self.shorter_side,
-                    expected=f"at least {least}, to cover the size {self.size}",
-                )
+            expected = f"at least {least}, to cover the size {self.size}"
+            is_allowed = self.shorter_side >= least
+            check_option(is_allowed, "shorter_side", self.shorter_side, expected)
         if self.crop_area is not None:
             self._keep("crop_area", _checked_range("crop_area", self.crop_area, 1.0))
         if self.crop_ratio is not None:
@@ -346,64 +336,27 @@ class Image(ImageFeature):
         is_unscaled = self.fit == "crop-or-pad" or (
             self.fit == "pad" and self.shorter_side is None and self.longer_side is None
         )
-        if is_unscaled and self.interpolation != "auto":
-            raise OptionError(
-                f"{option('fit', self.fit)} does not scale images, so "
-                f"{option('interpolation', self.interpolation)} has no effect",
-                option="interpolation",
-                value=self.interpolation,
-                remedy="Leave it out.",
-            )
-
-    def _check_unscaled(self, raw: RawShape) -> None:
-        """Check the options of raw pixels that are not scaled."""
-        if self.dtype != "float32":
-            raise OptionError(
-                f"{option('raw_dtype', self.raw_dtype)} makes float32 pixels, but "
-                f"{option('dtype', self.dtype)}",
-                option="dtype",
-                value=self.dtype,
-                remedy=f"Leave {option('dtype')} out.",
-            )
-        stored = raw.sides[2] if len(raw.sides) == 3 else 1
-        whole_number("channels", self.channels, 1, LARGEST_SIDE)
-        if stored != self.channels and not isinstance(stored, str):
-            raise OptionError(
-                option="channels",
-                value=self.channels,
-                expected=f"{stored}, as {option('raw_shape')} declares",
-                remedy=f"Pass {option('channels', stored)}.",
-            )
+        is_allowed = self.interpolation == "auto" or not is_unscaled
+        expected = f"'auto' with {option('fit', self.fit)}, which does not scale images"
+        check_option(is_allowed, "interpolation", self.interpolation, expected)
 
     def _check_numbers(self, *, is_scaled: bool) -> None:
         for name in ("mean", "std"):
             value = getattr(self, name)
             if value is None:
                 continue
-            if self.dtype != "float32":
-                raise OptionError(
-                    f"{option(name)} needs {option('dtype', 'float32')}, but "
-                    f"{option('dtype', self.dtype)}",
-                    option=name,
-                    value=value,
-                    remedy=f"Pass {option('dtype', 'float32')}.",
-                )
+            is_allowed = self.dtype == "float32"
+            check_option(is_allowed, name, value, f"None without {option('dtype', 'float32')}")
             values = _for_each_channel(value, self.channels, 0.0)
-            if len(values) != self.channels or not all(map(_is_finite, values)):
-                raise OptionError(
-                    option=name,
-                    value=value,
-                    expected=f"one number, or one for each of the {self.channels} channels",
-                )
-            if name == "mean" and max(values) > 1 and is_scaled:
-                raise OptionError(
-                    option="mean",
-                    value=value,
-                    expected="numbers from 0 to 1, as the pixels of float32",
-                    remedy="Divide mean and std by 255.",
-                )
-            if name == "std" and min(values) <= 0:
-                raise OptionError(option="std", value=value, expected="positive")
+            is_allowed = len(values) == self.channels and all(map(_is_finite, values))
+            expected = f"one number, or one for each of the {self.channels} channels"
+            check_option(is_allowed, name, value, expected)
+            if name == "std":
+                check_option(min(values) > 0, name, value, "positive")
+            elif is_scaled:
+                expected = "numbers from 0 to 1, as the pixels of float32"
+                remedy = "Divide mean and std by 255."
+                check_option(max(values) <= 1, name, value, expected, remedy)
             self._keep(name, values)
 
 
@@ -586,9 +539,7 @@ def _checked_range(name: str, values: object, highest: float) -> tuple[float, fl
         isinstance(values, (tuple, list)) and len(values) == 2 and all(map(_is_finite, values))
     )
     low, high = cast("tuple[float, float]", values) if is_range else (0.0, 0.0)
-    if not 0 < low <= high <= highest:
-        limit = " and at most 1" if highest == 1 else ""
-        raise OptionError(
-            option=name, value=values, expected=f"the smallest and the largest, above 0{limit}"
-        )
+    limit = " and at most 1" if highest == 1 else ""
+    expected = f"the smallest and the largest, above 0{limit}"
+    check_option(0 < low <= high <= highest, name, values, expected)
     return low, high

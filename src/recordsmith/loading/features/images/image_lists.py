@@ -64,11 +64,9 @@ class ImageLists:
         noun: what errors call an image.
         keep: returns which images are kept of rows with so many of them.
         """
-        raw = feature.stored()
-        data, starts = stored_images(rows.columns[feature.key], raw)
+        data, starts = stored_images(rows.columns[feature.key], feature.stored())
         counts = np.diff(starts)
         self.kept = kept = keep(counts)
-        self._noun, self._feature = noun, feature
         self._starts, self._counts = starts, counts
         row_count, numbers, lengths = len(counts), kept.numbers.values, kept.numbers.lengths
         per_row = math.prod(patches)
@@ -85,14 +83,9 @@ class ImageLists:
         self._shape = (row_count, *patches, *width)
         self._sources, self._splits = sources, self.row_splits.tolist()
         data.append(memoryview(b""))  # for padding
-        self.stored = StoredPixels(
-            [data[source] for source in sources.tolist()],
-            rows.columns,
-            feature.key,
-            raw,
-            feature.max_pixels,
-            noun=noun,
-        )
+        self._noun, self._feature = noun, feature
+        images = [data[source] for source in sources.tolist()]
+        self.stored = StoredPixels(feature, rows.columns, images, noun)
         self.frames: list[int] = np.where(sources < 0, -1, frames).tolist()
         self._lengths = lengths.reshape(row_count, *patches)
 

@@ -58,7 +58,7 @@ from recordsmith.loading.features.images.stored_pixels import (
 from recordsmith.loading.features.numbers import TooLong
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole, whole_number
 from recordsmith.support.words import count as counted
 
@@ -128,20 +128,13 @@ class Mask(RowFeature):
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
         check_image_count(self, raw)
-        if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
-            raise OptionError(
-                option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
-            )
+        is_flat = raw is None or raw.sides[2:] in ((), (1,))
+        check_option(is_flat, "raw_shape", self.raw_shape, "height and width of a mask")
         if self.fit is not None:
             check_word("fit", self.fit, get_args(FitKind))
-        if self.of is not None and (self.size is not None or self.fit is not None):
-            raise OptionError(
-                f"{option('of', self.of)} excludes {option('size')} and {option('fit')}",
-                option="of",
-                value=self.of,
-                remedy=f"Leave {option('size')} and {option('fit')} out.",
-            )
-        if self.size is not None or self.fit is not None:
+        expected = f"None with a {option('size')} or {option('fit')} of its own"
+        check_option(self.of is None or not self.is_alone, "of", self.of, expected)
+        if self.is_alone:
             object.__setattr__(self, "size", checked_size(self.size, self.fit or "resize"))
 
     def requests(self) -> Mapping[str, ColumnRequest]:

@@ -31,6 +31,7 @@ from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.features.numbers import as_dtype, check_room
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_option
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
@@ -123,23 +124,16 @@ class StoredPixels:
     """The images or masks of a batch as records store them."""
 
     def __init__(
-        self,
-        data: list[Data],
-        columns: Mapping[str, Column],
-        key: str,
-        raw: RawShape | None,
-        max_pixels: int,
-        *,
-        noun: str = "image",
+        self, feature: Any, columns: Mapping[str, Column], data: list[Data], noun: str = "image"
     ) -> None:
-        """`data`: their bytes.
+        """`feature`: an Image or Mask.
 
+        data: of each image.
         noun: what errors call them.
         """
-        self._key = key
-        self._subject = f"the {noun} {key!r}"
-        self._raw = raw
-        self._max_pixels = max_pixels
+        self._key, self._max_pixels = feature.key, feature.max_pixels
+        self._subject = f"the {noun} {feature.key!r}"
+        self._raw = raw = feature.stored()
         self._data = data
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
@@ -221,31 +215,17 @@ def check_image_count(feature: Any, raw: RawShape | None) -> None:
     """Check how many images an Image or Mask has in each record."""
     count, length = feature.count, feature.length
     check_room(length, feature.too_long)
-    if length is not None and count != "padded":
-        raise OptionError(
-            f"{option('length')} needs {option('count', 'padded')}",
-            option="length",
-            value=length,
-            remedy=f"Pass {option('count', 'padded')}.",
-        )
+    expected = f"None without {option('count', 'padded')}"
+    check_option(length is None or count == "padded", "length", length, expected)
     if count is None:
         return
     is_list = isinstance(count, str)
-    if is_list and count not in ("ragged", "padded"):
-        raise OptionError(
-            option="count", value=count, expected="a number of images, 'ragged' or 'padded'"
-        )
-    if (
-        (is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1)
-        and raw is not None
-        and raw.requests()
-    ):
-        raise OptionError(
-            f"{option('raw_shape')} has the keys of features, so a record has one image",
-            option="count",
-            value=count,
-            remedy=f"Leave {option('count')} out, or pass numbers as {option('raw_shape')}.",
-        )
+    is_word = not is_list or count in ("ragged", "padded")
+    expected = "a number of images, 'ragged' or 'padded'"
+    check_option(is_word, "count", count, expected)
+    is_one = not is_list and count_number("count", count, _LARGEST_IMAGE_COUNT) == 1
+    expected = f"None where {option('raw_shape')} has the keys of features"
+    check_option(is_one or raw is None or not raw.requests(), "count", count, expected)
 
 
 def image_requests(feature: Any, kind: Kind = "bytes") -> dict[str, ColumnRequest]:
@@ -285,34 +265,19 @@ def raw_shape(
     sides: object, dtype: object, channel_words: str, key: str, *, dtypes: Any = LevelType
 ) -> RawShape | None:
     """Check the `raw_shape` and `raw_dtype` of the feature `key`; return None without them."""
-    if dtype not in get_args(dtypes):
-        raise OptionError(
-            option="raw_dtype",
-            value=dtype,
-            expected=" or ".join(map(repr, get_args(dtypes))),
-            remedy=f"Read {dtype} numbers with rs.Raw({key!r}, shape, {dtype!r})."
-            if is_number_type(dtype)
-            else "",
-        )
+    allowed = get_args(dtypes)
+    remedy = f"Read {dtype} numbers with rs.Raw({key!r}, shape, {dtype!r})."
+    remedy = remedy if is_number_type(dtype) else ""
+    check_option(dtype in allowed, "raw_dtype", dtype, " or ".join(map(repr, allowed)), remedy)
     if sides is None:
-        if dtype != "uint8":
-            raise OptionError(
-                f"{option('raw_dtype', dtype)} needs {option('raw_shape')}",
-                option="raw_dtype",
-                value=dtype,
-                remedy=f"Pass {option('raw_shape')}, or leave {option('raw_dtype')} out.",
-            )
+        expected = f"'uint8' without {option('raw_shape')}"
+        check_option(dtype == "uint8", "raw_dtype", dtype, expected)
         return None
     is_shape = (
         isinstance(sides, (tuple, list))
         and len(sides) in (2, 3)
         and all(side if isinstance(side, str) else is_whole(side) and side > 0 for side in sides)
     )
-    if not is_shape:
-        raise OptionError(
-            option="raw_shape",
-            value=sides,
-            expected=f"height, width{channel_words}, each an integer or the key of a feature, "
-            "such as ('height', 'width', 3)",
-        )
+    expected = f"height, width{channel_words}, each an integer or the key of a feature, "
+    check_option(is_shape, "raw_shape", sides, expected + "such as ('height', 'width', 3)")
     return RawShape(tuple(sides), dtype)  # type: ignore[arg-type]
