@@ -210,8 +210,7 @@ class ImageBuffer(BatchBuffer):
     frame: height and width of the frame.
     count: how many images each row has, as the feature declares it.
     kept: which images these are.
-    patch_count: how many patches each image has; None if rows are images, without an axis of
-        patches.
+    patches: how many patches each image has; empty if rows are images, without such an axis.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
         raw pixels and failed rows. Empty if nothing is decoded.
     """
@@ -221,7 +220,7 @@ class ImageBuffer(BatchBuffer):
     frame: tuple[int, int]
     count: ImageCount = None
     kept: Kept
-    patch_count: int | None = None
+    patches: tuple[int, ...] = ()
     decoded_counts: Sequence[int] = ()
 
     def pixel_counts(self) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import Ragged, TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
 from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import count_number
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
 
 _LARGEST_FRAMES = 1 << 16
+_RAGGED = "'ragged' for steps of different lengths"
+_PADDED = "Use rs.Padded for one length of all steps."
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class Steps(ValueFeature):
     def __post_init__(self) -> None:
         _check_feature(self.feature)
         check_room(None if self.length == "ragged" else self.length, self.too_long)
-        if isinstance(self.length, int) and self.is_ragged:
-            raise _not_padded(self.length)
+        is_usual = not isinstance(self.length, int) or not self.is_ragged
+        check_option(is_usual, "length", self.length, _RAGGED, _PADDED)
         check_word("choose", self.choose, ("even", "random"))
         if self.frames is None:
             expected = f"a number for {option('choose', 'random')}"
@@ -268,8 +270,7 @@ def _ragged(entry: Any, splits: Int64Array) -> Column:
 
 def _padded(entry: Any, counts: Int64Array, width: int | None, fill: Any) -> Column:
     """Pad the steps of rows, which are end to end: (rows, width, ...)."""
-    if isinstance(entry, RaggedArray):
-        raise _not_padded(width)
+    check_option(not isinstance(entry, RaggedArray), "length", width, _RAGGED, _PADDED)
     if not isinstance(entry, BytesArray):
         return pad(entry, counts, width, fill)[0]
     places = np.arange(math.prod(entry.shape)).reshape(entry.shape)
@@ -277,13 +278,3 @@ def _padded(entry: Any, counts: Int64Array, width: int | None, fill: Any) -> Col
     flat = entry.reshape(-1) if len(entry) else BytesArray.from_values([b""])
     cleared: BytesArray = flat[places].cleared(places < 0)
     return cleared
-
-
-def _not_padded(length: int | None) -> OptionError:
-    return OptionError(
-        "steps of different lengths cannot be padded",
-        option="length",
-        value=length,
-        expected="'ragged'",
-        remedy="Use rs.Padded for one length of all steps.",
-    )

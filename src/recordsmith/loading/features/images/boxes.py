@@ -128,7 +128,7 @@ class Boxes(RowFeature):
 
     def begin(self, name: str, rows: BatchRows) -> BoxBuffer:
         images = leading(self.of, rows)
-        patches = () if images is None or images.patch_count is None else (images.patch_count,)
+        patches = () if images is None else images.patches
         per_row = math.prod(patches)
         frame_count = rows.count * per_row
         frames = _Frames.of(images, rows.count, per_row)

@@ -390,9 +390,8 @@ class DecodedImageBuffer(ImageBuffer):
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        patches = () if self.patch_count is None else (self.patch_count,)
         self._out = rows.allocate(
-            name, (len(lists.frames), *patches, *shape), np.dtype(feature.dtype)
+            name, (len(lists.frames), *self.patches, *shape), np.dtype(feature.dtype)
         )
         self._images = self._out.reshape(len(self.placements), *shape)
         self._equals = self._find_equals() if feature.count is not None else {}

@@ -160,17 +160,16 @@ class Mask(RowFeature):
             self._check_alone(name, features)
             return
         check_leader(name, of, features)
-        if not images_in(features):
+        images = images_in(features)
+        if not images:
             raise OptionError(
                 f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
                 option="size",
                 remedy=f"Declare an Image, or pass {option('size')}.",
             )
-        images = images_in(features)
         image = next(iter(images.values())) if of is None else images[of]
-        count: ImageCount = image.image_count or 1
-        allowed = [count]
-        if count == 1:  # or masks of objects
+        allowed: list[ImageCount] = [image.image_count or 1]
+        if allowed == [1]:  # or masks of objects
             allowed += ["padded"] if isinstance(image, Patches) else ["ragged", "padded"]
         if (self.count or 1) not in allowed:
             raise OptionError(
@@ -235,7 +234,7 @@ class MaskBuffer(BatchBuffer):
         boxes, image = _followed(feature, rows)
         count = feature.count if image is None else image.count
         are_of_objects = isinstance(feature.count, str) and not isinstance(count, str)
-        patches = () if image is None or image.patch_count is None else (image.patch_count,)
+        patches = () if image is None else image.patches
         axes = patches if are_of_objects else ()
         self._lists = lists = ImageLists(
             rows,
