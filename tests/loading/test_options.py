@@ -110,7 +110,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
         "k", rs.Position(), rs.Present("k"), rs.Steps(rs.Scalar("k")), rs.Boxes(), rs.Mask("k"),
         rs.Image("k", 8, count=2), rs.Image("k", 8, raw_shape=("h", "w", 3)),
     )]),
-    (rs.Steps, STEPS, "default", [{"feature": rs.Scalar("k", default=1)}]),
+    (rs.Steps, STEPS, "feature", [{"feature": rs.Scalar("k", default=1)}]),
     (rs.Steps, STEPS, "length", [{"length": length} for length in (-1, 2.5, "longest", True)]),
     (rs.Steps, STEPS, "length", [{"too_long": "cut"}, {"length": "ragged", "too_long": "cut"}]),
     (rs.Steps, STEPS, "length", [{"feature": rs.Ragged("k"), "length": 2}]),

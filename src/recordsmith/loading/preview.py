@@ -50,8 +50,7 @@ class Preview(NamedTuple):
     def ambiguous(self) -> set[str]:
         """The keys of both a feature of the context and a feature list."""
         sections = self.schema.sections
-        lists = sections.get("feature_lists", {})
-        return {key for key in sections.get("context", ()) if key in lists}
+        return {*sections.get("context", {})} & {*sections.get("feature_lists", {})}
 
     @property
     def features(self) -> Mapping[str, FeatureSchema]:

@@ -22,6 +22,14 @@ def check_word(name: str, value: object, allowed: Iterable[str]) -> None:
         raise unknown_word(name, value, allowed)
 
 
+def check_option(
+    is_right: object, name: str, value: object, expected: str, remedy: str = ""
+) -> None:
+    """Raise OptionError if the value of an option is not right."""
+    if not is_right:
+        raise OptionError(option=name, value=value, expected=expected, remedy=remedy)
+
+
 def unknown_word(
     name: str, value: object, allowed: Iterable[str], problem: str = ""
 ) -> OptionError:

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from recordsmith.format.example import BytesArray, Column, RaggedArray
 from recordsmith.loading import EntrySpec, Loader
-from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import FunctionError, OptionError, option
 
 ALIGNMENT = 64  # of tensors, in bytes
@@ -72,15 +72,9 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
 
 def _tensor(entry: Column) -> Any:
     if _is_ragged(entry):
-        if isinstance(entry, RaggedArray):
-            values, row_splits = _tensor(entry.values), _flat_tensor(entry.row_splits)
-        else:
-            values, row_splits = map(_flat_tensor, _ragged_parts(entry))
-        return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
-    return _flat_tensor(_plain(entry))
-
-
-def _flat_tensor(array: npt.NDArray[Any]) -> Any:
+        values, row_splits = _ragged_parts(entry)
+        return tf.RaggedTensor.from_row_splits(_tensor(values), _tensor(row_splits), validate=False)
+    array = _plain(entry)
     if array.dtype == object:
         return tf.convert_to_tensor(array, tf.string)
     if array.flags.c_contiguous and array.flags.writeable and not array.ctypes.data % ALIGNMENT:
@@ -104,13 +98,13 @@ def _plain(entry: Column) -> npt.NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
+def _ragged_parts(entry: Any) -> tuple[Any, Int64Array]:
     if isinstance(entry, RaggedArray):
-        return [_plain(entry.values), entry.row_splits]
+        return entry.values, entry.row_splits
     row_splits = offsets_from_lengths([len(texts) for texts in entry])
     values = np.empty(row_splits[-1], object)
     values[:] = list(chain.from_iterable(entry))
-    return [values, row_splits]
+    return values, row_splits
 
 
 class EntryParts:
@@ -147,8 +141,9 @@ class EntryParts:
         self.specs = [values, tf.TensorSpec(splits_shape, tf.int64)]
 
     def split(self, entry: Any) -> list[npt.NDArray[Any]]:
-        parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
-        is_ragged = len(parts) == 2
+        is_ragged = self._may_be_ragged(entry)
+        values, *splits = _ragged_parts(entry) if is_ragged else (entry,)
+        parts = [_plain(values), *splits]
         shape = parts[0].shape
         if is_ragged:
             shape = (len(parts[1]) - 1, None, *shape[1:])

@@ -93,14 +93,11 @@ def place_mask(
     rows = placement.top - top + nearest(placement.height, placement.to_height)
     columns = placement.left - left + nearest(placement.width, placement.to_width)
     part = _take(_take(numbers, rows, 0), columns, 1)
+    frame = _flipped(frame, placement)
     if part.shape != frame.shape:
         frame.fill(fill)
     at_top, at_left = placement.at_top, placement.at_left
     frame[at_top : at_top + placement.to_height, at_left : at_left + placement.to_width] = part
-    if placement.is_mirrored or placement.is_upside_down:
-        rows_step = -1 if placement.is_upside_down else 1
-        columns_step = -1 if placement.is_mirrored else 1
-        frame[:] = frame[::rows_step, ::columns_step].copy()
 
 
 def _crop(
@@ -164,14 +161,19 @@ def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
     from recordsmith.support.libraries import cv2
 
     if frame.shape[2] > _CHANNELS:
-        rows, columns = -1 if placement.is_upside_down else 1, -1 if placement.is_mirrored else 1
-        frame[:] = frame[::rows, ::columns].copy()
+        frame[:] = _flipped(frame, placement).copy()
         return
     code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0
     whole = frame[:, :, 0] if frame.shape[2] == 1 else frame
     written = cv2.flip(whole, code, dst=whole)
     if written is not whole:
         whole[...] = written
+
+
+def _flipped(frame: npt.NDArray[Any], placement: Placement) -> npt.NDArray[Any]:
+    """Return a view of a frame as it is before or after it is flipped."""
+    rows, columns = -1 if placement.is_upside_down else 1, -1 if placement.is_mirrored else 1
+    return frame[::rows, ::columns]
 
 
 def _take(numbers: npt.NDArray[Number], places: Int64Array, axis: int) -> npt.NDArray[Number]:

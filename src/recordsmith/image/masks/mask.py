@@ -8,6 +8,7 @@ interpreted.
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -161,19 +162,15 @@ def _decode_plain(data: bytes, row_count: int | None, max_pixels: int | None) ->
         return None
     header = ImageHeader("png", rows, width, 1)
     with reserve_for_decoding(data, header, max_pixels=max_pixels, channels=1):
-        try:
+        unpacked = b""
+        with suppress(zlib.error):
             unpacked = zlib.decompressobj().decompress(data[41:stop], rows * (width + 1))
-        except zlib.error:
-            return None
-        if len(unpacked) != rows * (width + 1):
+        if len(unpacked) != rows * (width + 1) or max(unpacked[:: width + 1]) > _UP:
             return None
         lines = np.frombuffer(unpacked, np.uint8).reshape(rows, width + 1)
         filters, values = lines[:, 0], lines[:, 1:].copy()
-        if filters.max() > _UP:
-            return None
         is_sub = filters == _SUB
-        if is_sub.any():
-            values[is_sub] = np.add.accumulate(values[is_sub], axis=1, dtype=np.uint8)
+        values[is_sub] = np.add.accumulate(values[is_sub], axis=1, dtype=np.uint8)
         for row in np.flatnonzero(filters[1:] == _UP) + 1:
             values[row] += values[row - 1]
     return values

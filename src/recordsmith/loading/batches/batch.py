@@ -38,10 +38,7 @@ from recordsmith.loading.features.feature import (
     RowFeature,
     ValueFeature,
 )
-from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.requests import AbsentKey
-from recordsmith.loading.features.stacking import Stack
-from recordsmith.loading.features.steps import Steps
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import FetchedRecords, RecordSource, bytes_read, fetch_records
@@ -103,8 +100,7 @@ class BatchMaker:
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.normalisation = {
             name: digest for name, feature in features.items()
-            if isinstance(feature, (Scalar, Tensor, Stack, Steps))
-            and (digest := feature.scaling_digest()) is not None
+            if (digest := feature.scaling_digest()) is not None
         }  # fmt: skip
         self.seed = seed
         self.functions = functions or UserFunctions()

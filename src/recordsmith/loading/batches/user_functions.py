@@ -378,7 +378,7 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
 def _kind_of_row(value: npt.NDArray[Any] | BytesArray, is_ragged: bool) -> tuple[Any, ...]:
     """Return what must be equal in all rows: whether it is text, dtype, and shape unless ragged."""
     kind = (True, "text or bytes") if isinstance(value, BytesArray) else (False, value.dtype)
-    return kind if is_ragged and len(value.shape) == 1 else (*kind, value.shape[is_ragged:])
+    return kind if is_ragged else (*kind, value.shape)
 
 
 def _described(kind: tuple[Any, ...]) -> str:

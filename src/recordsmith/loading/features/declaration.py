@@ -75,14 +75,9 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
 
 def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
     keys: dict[str, Feature | str] = {}
-    for key in features:
-        if not isinstance(key, str):
-            raise OptionError(
-                f"{option('features')} has the item {key!r:.60}",
-                option="features",
-                value=key,
-                expected="a list of keys, or a dict of features by name",
-            )
+    for item in features:
+        expected = "a list of keys, or a dict of features by name"
+        key = _checked(item, f"{option('features')} has the item", expected)
         if key in keys:
             raise OptionError(
                 f"{option('features')} has {key!r} twice", option="features", value=key
@@ -97,30 +92,11 @@ def _declared(
     preview: Preview,
     known_features: Mapping[str, FeatureSchema],
 ) -> Feature:
-    if not isinstance(name, str):
-        raise OptionError(
-            f"{option('features')} has the name {name!r:.60}",
-            option="features",
-            value=name,
-            expected="a str",
-        )
+    name = _checked(name, f"{option('features')} has the name")
     if isinstance(feature, Feature):
-        key = getattr(feature, "key", "")
-        if not isinstance(key, str):
-            raise OptionError(
-                f"feature {name!r} has the key {key!r:.60}",
-                option="features",
-                value=key,
-                expected="a str",
-            )
+        _checked(getattr(feature, "key", ""), f"feature {name!r} has the key")
         return feature
-    if not isinstance(feature, str):
-        raise OptionError(
-            f"feature {name!r} is {feature!r:.60}",
-            option="features",
-            value=feature,
-            expected="a feature such as Scalar(key), or a key",
-        )
+    feature = _checked(feature, f"feature {name!r} is", "a feature such as Scalar(key), or a key")
     schema = preview.schema
     known = known_features.get(feature)
     if known is not None and known.kind != "none":
@@ -130,6 +106,12 @@ def _declared(
     raise no_such_key(name, feature, preview)
 
 
+def _checked(text: object, problem: str, expected: str = "a str") -> str:
+    if isinstance(text, str):
+        return text
+    raise OptionError(f"{problem} {text!r:.60}", option="features", value=text, expected=expected)
+
+
 def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> Feature:
     if known.kind == "mixed":
         remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
@@ -137,11 +119,10 @@ def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> F
         raise mixed_kinds(name, key, preview, remedy)
     in_steps = known.min_steps is not None
     shape = known.shape_if_present if in_steps else known.shape
-    is_list_of_masks = key == OBJECT_MASK and not in_steps
-    if known.content == "image" and (
-        is_list_of_masks or (shape is not None and not (in_steps and is_mask_key(key)))
-    ):
-        if is_mask_key(key):
+    is_mask = is_mask_key(key)
+    is_one_image = shape is not None or key == OBJECT_MASK
+    if known.content == "image" and is_one_image and not (in_steps and is_mask):
+        if is_mask:
             from recordsmith.loading.features.images.mask import Mask
 
             return Mask(key)

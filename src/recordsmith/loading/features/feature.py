@@ -70,6 +70,10 @@ class Feature(ABC):
         """Return this feature with what it needs to know of the datasets and their columns."""
         return self
 
+    def scaling_digest(self) -> str | None:
+        """Return a hash of the statistics to normalise with; None without them."""
+        return None
+
     def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none
         """Raise OptionError if it conflicts with the other features."""
 
@@ -206,8 +210,7 @@ class ImageBuffer(BatchBuffer):
     frame: height and width of the frame.
     count: how many images each row has, as the feature declares it.
     kept: which images these are.
-    patch_count: how many patches each image has; None if rows are images, without an axis of
-        patches.
+    patches: how many patches each image has; empty if rows are images, without such an axis.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
         raw pixels and failed rows. Empty if nothing is decoded.
     """
@@ -217,7 +220,7 @@ class ImageBuffer(BatchBuffer):
     frame: tuple[int, int]
     count: ImageCount = None
     kept: Kept
-    patch_count: int | None = None
+    patches: tuple[int, ...] = ()
     decoded_counts: Sequence[int] = ()
 
     def pixel_counts(self) -> tuple[int, int]:

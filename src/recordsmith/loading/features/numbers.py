@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from recordsmith.format.example import Column, FeatureSpec, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
@@ -324,10 +324,8 @@ class Padded(ValueFeature):
         column = rows.columns[self.key]
         assert isinstance(column, RaggedArray)
         lengths, width = column.lengths, self.length
-        if width is not None and self.too_long == "error" and (lengths > width).any():
-            row = int(np.argmax(lengths > width))
-            problem = f"feature {self.key!r} has too many values"
-            raise too_long(self.key, problem, counted(lengths[row], "value"), width, row)
+        for error in too_long(self, self.key, lengths, "value"):
+            raise error
         column = as_dtype(self.key, column, self.dtype)
         return pad(column.values, lengths, width, self.fill)
 
@@ -399,16 +397,22 @@ def check_room(length: object, policy: object) -> None:
         )
 
 
-def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataError:
-    return CorruptDataError(
-        Defect.FEATURE_SHAPE,
-        problem,
-        found=found,
-        expected=f"at most {width}",
-        remedy=f"Pass {option('too_long', 'cut')} to keep the first ones.",
-        feature=key,
-        record=row,
-    )
+def too_long(
+    feature: Any, key: str, lengths: Int64Array, noun: str, plural: str | None = None
+) -> Iterator[CorruptDataError]:
+    """Yield an error for each row that is longer than a feature's `length`, unless it is cut."""
+    if not isinstance(feature.length, int) or feature.too_long == "cut":
+        return
+    for row in np.flatnonzero(lengths > feature.length).tolist():
+        yield CorruptDataError(
+            Defect.FEATURE_SHAPE,
+            f"feature {key!r} has too many {plural or f'{noun}s'}",
+            found=counted(int(lengths[row]), noun, plural),
+            expected=f"at most {feature.length}",
+            remedy=f"Pass {option('too_long', 'cut')} to keep the first ones.",
+            feature=key,
+            record=row,
+        )
 
 
 @dataclass(frozen=True)

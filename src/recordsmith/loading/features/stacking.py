@@ -97,7 +97,6 @@ class Stack(ValueFeature):
         return feature
 
     def scaling_digest(self) -> str | None:
-        """Return a hash of the statistics; None without them."""
         return "; ".join(filter(None, (band.scaling_digest() for band in self.bands))) or None
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,27 +19,22 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     ImageFeature,
+    Kept,
     RandomNumbers,
     ValueFeature,
 )
-from recordsmith.loading.features.numbers import (
-    Ragged,
-    TooLong,
-    check_room,
-    pad,
-    too_long,
-)
-from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.loading.features.numbers import Ragged, TooLong, check_room, pad, too_long
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import count_number
-from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
-    from recordsmith.loading.features.images.step_images import StepImages
 
 _LARGEST_FRAMES = 1 << 16
+_RAGGED = "'ragged' for steps of different lengths"
+_PADDED = "Use rs.Padded for one length of all steps."
 
 
 @dataclass(frozen=True)
@@ -89,32 +84,18 @@ class Steps(ValueFeature):
     too_long: TooLong = "error"
 
     def __post_init__(self) -> None:
-        check_feature(self.feature)
+        _check_feature(self.feature)
         check_room(None if self.length == "ragged" else self.length, self.too_long)
-        if isinstance(self.length, int) and self.is_ragged:
-            raise OptionError(
-                "steps of different lengths cannot be padded",
-                option="length",
-                value=self.length,
-                expected="'ragged'",
-                remedy="Use rs.Padded for one length of all steps.",
-            )
+        is_usual = not isinstance(self.length, int) or not self.is_ragged
+        check_option(is_usual, "length", self.length, _RAGGED, _PADDED)
         check_word("choose", self.choose, ("even", "random"))
-        if self.frames is not None:
-            object.__setattr__(self, "frames", count_number("frames", self.frames, _LARGEST_FRAMES))
-            if self.length not in (None, "ragged"):
-                raise OptionError(
-                    f"{option('frames')} and {option('length')} exclude each other",
-                    option="frames",
-                    value=self.frames,
-                    remedy="Leave one of them out.",
-                )
-        elif self.choose == "random":
-            raise OptionError(
-                f"{option('choose', 'random')} needs {option('frames')}",
-                option="frames",
-                remedy=f"Pass {option('frames')}.",
-            )
+        if self.frames is None:
+            expected = f"a number for {option('choose', 'random')}"
+            check_option(self.choose == "even", "frames", None, expected)
+            return
+        object.__setattr__(self, "frames", count_number("frames", self.frames, _LARGEST_FRAMES))
+        is_alone = not isinstance(self.length, int)
+        check_option(is_alone, "frames", self.frames, f"None with a {option('length')}")
 
     @property
     def key(self) -> str:
@@ -138,8 +119,7 @@ class Steps(ValueFeature):
         return self.frames if self.length in (None, "ragged") else self.length  # type: ignore[return-value]
 
     def scaling_digest(self) -> str | None:
-        """Return a hash of the statistics to normalise with; None without them."""
-        return getattr(self.feature, "scaling_digest", lambda: None)()
+        return self.feature.scaling_digest()
 
     def requests(self) -> dict[str, ColumnRequest]:
         most = self.length if isinstance(self.length, int) and self.too_long == "error" else None
@@ -157,11 +137,9 @@ class Steps(ValueFeature):
         )
         return (*inner,) if self.is_ragged else (*inner, lengths)
 
-    def for_schema(self, schema: Schema) -> Steps | StepImages:
+    def for_schema(self, schema: Schema) -> Feature:
         if self.is_image:
-            from recordsmith.loading.features.images.step_images import StepImages
-
-            return StepImages.of(self)
+            return self.feature.of_steps(self)  # type: ignore[attr-defined, no-any-return]
         return replace(self, feature=self.feature.for_schema(schema))
 
     def of_datasets(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> Steps:
@@ -172,40 +150,45 @@ class Steps(ValueFeature):
         for error in self.errors({key: column.lengths for key, column in columns.items()}):
             raise error
         first = next(iter(columns.values()))
-        chosen = self.choice(first.lengths, rows.random_numbers)
+        numbers = self.keep(first.lengths, rows.random_numbers).numbers
+        within, counts = numbers.values, numbers.lengths
+        row_of = np.repeat(np.arange(rows.count), counts)
+        if len(within) < len(first.values):
+            places = first.row_splits[row_of] + within
+            columns = {key: RaggedArray(column.values[places], numbers.row_splits)
+                       for key, column in columns.items()}  # fmt: skip
         if not self.keeps_columns:
-            arrays = self._arrays(chosen, chosen.of(first), rows)
+            arrays = self._arrays(columns[self.key].values, counts, rows)
             if arrays is not None:
-                return arrays, chosen.counts
+                return arrays, counts
         of_steps = BatchRows(
-            rows.positions[chosen.rows],
-            rows.random_numbers.select(chosen.rows),
-            columns={key: chosen.of(column) for key, column in columns.items()},
+            rows.positions[row_of],
+            rows.random_numbers.select(row_of),
+            columns={key: column.values for key, column in columns.items()},
         )
         try:
             entries = self.feature.values(of_steps)  # type: ignore[attr-defined]
         except DataError as error:
             if error.record is not None:
-                number, error.record = error.record, int(chosen.rows[error.record])
-                error.problem = f"step {chosen.within[number]}: {error.problem}"
+                number, error.record = error.record, int(row_of[error.record])
+                error.problem = f"step {within[number]}: {error.problem}"
             raise
         if self.is_ragged:
-            splits = offsets_from_lengths(chosen.counts)
-            return tuple(_ragged(entry, splits) for entry in entries)
+            return tuple(_ragged(entry, numbers.row_splits) for entry in entries)
         fill: Any = "" if isinstance(self.feature, Text) else getattr(self.feature, "fill", 0)
         fills = [fill] + [0] * (len(entries) - 1)  # others are lengths
         padded = (
-            _padded(entry, chosen.counts, self.width, fill)
+            _padded(entry, counts, self.width, fill)
             for entry, fill in zip(entries, fills, strict=True)
         )
-        return (*padded, chosen.counts)
+        return (*padded, counts)
 
     @property
     def keeps_columns(self) -> bool:
         return self.is_ragged or not isinstance(self.feature, Raw)
 
     def _arrays(
-        self, chosen: StepChoice, steps: BytesArray, rows: BatchRows
+        self, steps: BytesArray, counts: Int64Array, rows: BatchRows
     ) -> npt.NDArray[Any] | None:
         """Copy arrays of one size straight into their places; None if they must be converted."""
         raw = self.feature
@@ -216,9 +199,9 @@ class Steps(ValueFeature):
         is_converted = dtype.kind == "b" or not dtype.isnative or sys.byteorder != "little"
         if is_converted or raw.count or not size * starts.size or (stops - starts != size).any():
             return None
-        width = chosen.counts.max(initial=0) if self.width is None else self.width
+        width = counts.max(initial=0) if self.width is None else self.width
         arrays = rows.allocate(f"{self.key}/steps", (rows.count, width, size), np.uint8)
-        steps.copy_padded(chosen.counts, arrays)
+        steps.copy_padded(counts, arrays)
         return arrays.view(dtype).reshape(rows.count, width, *raw.shape)
 
     def errors(self, counts_of: Mapping[str, Int64Array]) -> Iterator[DataError]:
@@ -234,47 +217,20 @@ class Steps(ValueFeature):
                     feature=other,
                     record=row,
                 )
-        if isinstance(self.length, int) and self.too_long == "error":
-            for row in np.flatnonzero(counts > self.length).tolist():
-                found = counted(int(counts[row]), "step")
-                problem = f"feature {first!r} has too many steps"
-                yield too_long(first, problem, found, self.length, row)
+        yield from too_long(self, first, counts, "step")
 
-    def choice(self, counts: Int64Array, random_numbers: RandomNumbers) -> StepChoice:
-        """Return which steps of each row are used, of rows with so many steps."""
-        starts = np.cumsum(counts) - counts
-        kept = counts if self.width is None else np.minimum(counts, self.width)
-        rows = np.repeat(np.arange(len(counts)), kept)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(kept) - kept, kept)
-        if self.frames is not None and (kept < counts).any():
-            if self.choose == "even":
-                within = (2 * within + 1) * counts[rows] // (2 * kept[rows])
-            else:
-                numbers, ends = random_numbers.uniform("steps/frames", self.frames), kept.cumsum()
-                for row in np.flatnonzero(kept < counts):
-                    drawn = _drawn(numbers[row], int(counts[row]))
-                    within[ends[row] - self.frames : ends[row]] = drawn
-        places = starts[rows] + within if (kept < counts).any() else None
-        return StepChoice(rows, within, kept, places)
-
-
-class StepChoice(NamedTuple):
-    """The steps of a batch that are used.
-
-    rows: int64, (used,): the row of each.
-    within: int64, (used,): its number in the feature list of the row.
-    counts: int64, (rows,): how many of each row.
-    places: int64, (used,): its number in all steps; None if all are used.
-    """
-
-    rows: Int64Array
-    within: Int64Array
-    counts: Int64Array
-    places: Int64Array | None
-
-    def of(self, column: RaggedArray) -> Any:
-        """Return the used steps of a column."""
-        return column.values if self.places is None else column.values[self.places]
+    def keep(self, counts: Int64Array, random_numbers: RandomNumbers) -> Kept:
+        """Return which steps are used of rows with so many of them."""
+        kept = Kept.first(counts, self.width)
+        numbers, lengths = kept.numbers, kept.numbers.lengths
+        if self.frames is not None and self.choose == "even":
+            all_counts, used = np.repeat(counts, lengths), np.repeat(lengths, lengths)
+            numbers.values[:] = (2 * numbers.values + 1) * all_counts // (2 * used)
+        elif self.frames is not None:
+            draws = random_numbers.uniform("steps/frames", self.frames)
+            for row in np.flatnonzero(lengths < counts).tolist():
+                numbers[row][:] = _drawn(draws[row], int(counts[row]))
+        return kept
 
 
 def _drawn(numbers: npt.NDArray[np.float64], count: int) -> list[int]:
@@ -286,38 +242,21 @@ def _drawn(numbers: npt.NDArray[np.float64], count: int) -> list[int]:
     return sorted(drawn)
 
 
-def check_feature(feature: object) -> None:
+def _check_feature(feature: object) -> None:
     """Raise OptionError unless a feature can be that of one step."""
-    is_image = False
+    is_usable = isinstance(feature, ValueFeature) and not isinstance(feature, Steps)
     if isinstance(feature, ImageFeature):
         from recordsmith.loading.features.images.image import Image
 
-        is_image = isinstance(feature, Image)
-    requests: Mapping[str, ColumnRequest | None] = {}
-    if is_image or (isinstance(feature, ValueFeature) and not isinstance(feature, Steps)):
-        requests = feature.requests()  # type: ignore[attr-defined]
-    for request in requests.values() or (None,):
-        if request is None:
-            raise OptionError(
-                option="feature",
-                value=feature,
-                expected="a feature of one step, such as Scalar(key), Raw(key, shape, dtype) or "
-                "Image(key)",
-            )
-        if request.default is not None:
-            raise OptionError(
-                "steps have no default",
-                option="default",
-                value=request.default,
-                remedy=f"Leave {option('default')} out.",
-            )
-    if is_image and (len(requests) > 1 or getattr(feature, "count", None) is not None):
-        raise OptionError(
-            "each step has one image, of a size that is the same for all if pixels are raw",
-            option="feature",
-            value=feature,
-            remedy=f"Leave {option('count')} out, and pass numbers as {option('raw_shape')}.",
-        )
+        is_usable = isinstance(feature, Image) and feature.count is None
+    requests: Mapping[str, ColumnRequest | None] = feature.requests() if is_usable else {}  # type: ignore[attr-defined]
+    are_alone = isinstance(feature, ValueFeature) or len(requests) == 1
+    is_usable = are_alone and all(
+        request is not None and request.default is None for request in requests.values()
+    )
+    expected = "a feature of one step without a default, such as Scalar(key), Raw(key, shape, "
+    expected += "dtype), or Image(key) without a count or keys of sides"
+    check_option(requests and is_usable, "feature", feature, expected)
 
 
 def _ragged(entry: Any, splits: Int64Array) -> Column:
@@ -331,25 +270,11 @@ def _ragged(entry: Any, splits: Int64Array) -> Column:
 
 def _padded(entry: Any, counts: Int64Array, width: int | None, fill: Any) -> Column:
     """Pad the steps of rows, which are end to end: (rows, width, ...)."""
-    if isinstance(entry, RaggedArray):
-        raise OptionError(
-            "steps of different lengths cannot be padded",
-            option="length",
-            expected="'ragged'",
-            remedy=f"Pass {option('length', 'ragged')}.",
-        )
-    if isinstance(entry, BytesArray):
-        return _padded_bytes(entry, counts, width)
-    return pad(entry, counts, width, fill)[0]
-
-
-def _padded_bytes(values: BytesArray, counts: Int64Array, width: int | None) -> BytesArray:
-    """Pad rows of byte strings with empty ones: (rows, width, ...)."""
-    places, _ = pad(np.arange(len(values)), counts, width, -1)
-    inner = values.shape[1:]
-    if not len(values):
-        values = BytesArray(b"", np.zeros(math.prod(inner) + 1, np.int64)).reshape(1, *inner)
-    padded = values[places.reshape(-1)].reshape(*places.shape, *inner)
-    is_padding = (places < 0).reshape(*places.shape, *(1 for _ in inner))
-    cleared: BytesArray = padded.cleared(np.broadcast_to(is_padding, padded.shape))
+    check_option(not isinstance(entry, RaggedArray), "length", width, _RAGGED, _PADDED)
+    if not isinstance(entry, BytesArray):
+        return pad(entry, counts, width, fill)[0]
+    places = np.arange(math.prod(entry.shape)).reshape(entry.shape)
+    places, _ = pad(places, counts, width, -1)
+    flat = entry.reshape(-1) if len(entry) else BytesArray.from_values([b""])
+    cleared: BytesArray = flat[places].cleared(places < 0)
     return cleared

@@ -31,9 +31,8 @@ from recordsmith.loading.features.images.image_lists import check_leader, leadin
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole
-from recordsmith.support.words import count as counted
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
@@ -91,22 +90,15 @@ class Boxes(RowFeature):
 
     def __post_init__(self) -> None:
         check_room(self.length, self.too_long)
-        if not isinstance(self.keys, tuple) or len(set(self.keys)) != 4:
-            raise OptionError(
-                option="keys",
-                value=self.keys,
-                expected="a tuple with the keys of ymin, xmin, ymax and xmax",
-            )
+        is_right = isinstance(self.keys, tuple) and len(set(self.keys)) == 4
+        expected = "a tuple with the keys of ymin, xmin, ymax and xmax"
+        check_option(is_right, "keys", self.keys, expected)
         check_word("order", self.order, get_args(BoxOrder))
         check_word("unit", self.unit, get_args(BoxUnit))
-        if not isinstance(self.min_visible, (int, float)) or not 0 <= self.min_visible <= 1:
-            raise OptionError(
-                option="min_visible", value=self.min_visible, expected="a number from 0 to 1"
-            )
-        if not isinstance(self.fill, (int, float)):
-            raise OptionError(option="fill", value=self.fill, expected="a number")
-        if not is_whole(self.label_fill):
-            raise OptionError(option="label_fill", value=self.label_fill, expected="an integer")
+        is_right = isinstance(self.min_visible, (int, float)) and 0 <= self.min_visible <= 1
+        check_option(is_right, "min_visible", self.min_visible, "a number from 0 to 1")
+        check_option(isinstance(self.fill, (int, float)), "fill", self.fill, "a number")
+        check_option(is_whole(self.label_fill), "label_fill", self.label_fill, "an integer")
 
     def requests(self) -> dict[str, ColumnRequest]:
         requests = dict.fromkeys(self.keys, ColumnRequest(("float",), "ragged"))
@@ -136,7 +128,7 @@ class Boxes(RowFeature):
 
     def begin(self, name: str, rows: BatchRows) -> BoxBuffer:
         images = leading(self.of, rows)
-        patches = () if images is None or images.patch_count is None else (images.patch_count,)
+        patches = () if images is None else images.patches
         per_row = math.prod(patches)
         frame_count = rows.count * per_row
         frames = _Frames.of(images, rows.count, per_row)
@@ -151,13 +143,9 @@ class Boxes(RowFeature):
         sides, is_kept = self._moved(frames, frame_of, sides)
         lengths = np.bincount(frame_of[is_kept], minlength=frame_count).astype(np.int64)
         width = self.length
-        if width is not None and self.too_long == "error":
-            for frame in np.flatnonzero(lengths > width).tolist():
-                found = counted(lengths[frame], "box", "boxes")
-                row = frame // per_row
-                rows.fail(
-                    row, too_long(self.keys[0], "the frame has too many boxes", found, width, row)
-                )
+        for error in too_long(self, self.keys[0], lengths, "box", "boxes"):
+            error.record //= per_row  # type: ignore[operator]
+            rows.fail(error.record, error)
         moved = self._numbers(frames, frame_of[is_kept], sides[is_kept]).astype(np.float32)
         arrays = list(pad(moved, lengths, width, self.fill))
         if self.labels is not None:

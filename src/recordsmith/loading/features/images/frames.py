@@ -11,7 +11,9 @@ from recordsmith.image import HIGHEST_MAX_PIXELS, Fit, Placement, in_frame
 from recordsmith.loading.features.feature import BatchRows
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import check_option
 from recordsmith.support.number_options import whole_number
+from recordsmith.support.words import count as counted
 
 LARGEST_SIDE = 65_535
 LARGEST_ROW = 1 << 29  # pixels of all images of a record in a batch
@@ -41,20 +43,13 @@ def place_all(
     there = [placement for placement in placements if placement is not None]
     height = max((placement.to_height for placement in there), default=0)
     width = max((placement.to_width for placement in there), default=0)
-    if height * width > HIGHEST_MAX_PIXELS:
-        raise OptionError(
-            f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
-            option="longer_side",
-            expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels",
-            remedy=f"Pass {option('longer_side')}.",
-        )
     count = int(np.diff(row_splits).max(initial=0))
-    if count * height * width > LARGEST_ROW:
+    if height * width > HIGHEST_MAX_PIXELS or count * height * width > LARGEST_ROW:
         raise OptionError(
-            f"feature {name!r}: a record has {count:,} images, which {option('fit', 'pad')} makes "
+            f"feature {name!r}: {option('fit', 'pad')} makes {counted(count, 'image')} of a record "
             f"{width:,} x {height:,} pixels large",
             option="longer_side",
-            expected=f"at most {LARGEST_ROW:,} pixels in all",
+            expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels, and {LARGEST_ROW:,} of a record",
             remedy=f"Pass {option('longer_side')}.",
         )
     return [place and in_frame(place, height, width) for place in placements], (height, width)
@@ -71,13 +66,7 @@ def checked_size(
 ) -> tuple[int, int] | None:
     """Check a size and return height and width; None for fit='pad', and where no size is passed."""
     if fit == "pad":
-        if size is not None:
-            raise OptionError(
-                f"{option('size', size)} and {option('fit', 'pad')} exclude each other",
-                option="size",
-                value=size,
-                remedy=f"Leave {option('size')} out, or use another {option('fit')}.",
-            )
+        check_option(size is None, "size", size, f"None with {option('fit', 'pad')}")
         return None
     if size is None and not is_required:
         return None
@@ -92,10 +81,8 @@ def checked_size(
             expected="height and width in pixels, such as (224, 224), or one number for both",
             remedy=by_padding if can_pad else "",
         ) from None
-    if height * width > HIGHEST_MAX_PIXELS:
-        raise OptionError(
-            option="size", value=size, expected=f"a size of at most {HIGHEST_MAX_PIXELS:,} pixels"
-        )
+    expected = f"a size of at most {HIGHEST_MAX_PIXELS:,} pixels"
+    check_option(height * width <= HIGHEST_MAX_PIXELS, "size", size, expected)
     return height, width
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
@@ -49,28 +50,28 @@ from recordsmith.loading.features.feature import (
 from recordsmith.loading.features.images.frames import (
     LARGEST_SIDE,
     checked_size,
-    inner_sizes,
     one_thread_in_opencv,
     place_all,
 )
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     image_outputs,
-    image_request,
     keep_images,
+    limited,
 )
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
     RawType,
-    StoredImages,
     StoredPixels,
     check_image_count,
+    image_requests,
     raw_shape,
+    stored_images,
 )
 from recordsmith.loading.features.numbers import TooLong
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word, explain_unknown
+from recordsmith.support.errors import CorruptDataError, Defect, option
+from recordsmith.support.explaining import check_option, check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
@@ -172,15 +173,13 @@ class Image(ImageFeature):
     too_long: TooLong = "error"
     stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
     stored_kind: Kind = field(default="bytes", init=False, repr=False)
+    steps: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, str):
-            raise OptionError(
-                option="key",
-                value=self.key,
-                expected="the key of the images, such as 'image/encoded'",
-                remedy=f"Pass {option('size', self.key)}.",
-            )
+        check_option(
+            isinstance(self.key, str), "key", self.key,
+            "the key of the images, such as 'image/encoded'", f"Pass {option('size', self.key)}.",
+        )  # fmt: skip
         check_word("fit", self.fit, get_args(FitKind))
         raw = self.stored()
         is_scaled = raw is None or raw.is_scaled
@@ -191,31 +190,32 @@ class Image(ImageFeature):
         check_word("interpolation", self.interpolation, get_args(Interpolation))
         if self.flip is not None:
             check_word("flip", self.flip, get_args(Flip))
-        if raw is not None and not is_scaled:
-            self._check_unscaled(raw)
-        elif type(self.channels) is not int or self.channels not in (1, 3, 4):
-            raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
+        channels = self.channels
+        if raw is None or is_scaled:
+            is_usual = type(channels) is int and channels in (1, 3, 4)
+            check_option(is_usual, "channels", channels, "1, 3 or 4")
+        else:
+            expected = f"'float32' for {option('raw_dtype', self.raw_dtype)}"
+            check_option(self.dtype == "float32", "dtype", self.dtype, expected)
+            whole_number("channels", channels, 1, LARGEST_SIDE)
+            stored = raw.sides[2] if len(raw.sides) == 3 else 1
+            is_same = isinstance(stored, str) or stored == channels
+            expected = f"{stored}, as {option('raw_shape')} declares"
+            check_option(is_same, "channels", channels, expected)
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers(is_scaled=is_scaled)
         check_image_count(self, raw)
-        if not isinstance(self.exact, bool):
-            raise OptionError(option="exact", value=self.exact, expected="True or False")
-        if self.exact and self.interpolation not in ("auto", "linear"):
-            raise OptionError(
-                f"{option('exact', True)} interpolates linearly and excludes "
-                f"{option('interpolation', self.interpolation)}",
-                option="interpolation",
-                value=self.interpolation,
-                remedy="Leave one of them out.",
-            )
+        check_option(isinstance(self.exact, bool), "exact", self.exact, "True or False")
+        is_allowed = not self.exact or self.interpolation in ("auto", "linear")
+        expected = f"'auto' or 'linear' with {option('exact', True)}"
+        check_option(is_allowed, "interpolation", self.interpolation, expected)
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        raw, request = self.stored(), image_request(self.count)
-        if raw and self.stored_kind != "bytes":
-            request = raw.list_request(self.stored_kind, self.count)
-        return {self.key: request} | (raw.requests() if raw else {})
+        if self.steps is not None:
+            return self.steps.requests()  # type: ignore[no-any-return]
+        return image_requests(self, self.stored_kind)
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return image_outputs(name, self.fit, self.count)
@@ -223,9 +223,7 @@ class Image(ImageFeature):
     def for_schema(self, schema: Schema) -> Image:
         raw, known = self.stored(), schema.columns.get(self.key)
         if raw is not None and known is not None and known.kind in raw.list_kinds:
-            image = replace(self)
-            object.__setattr__(image, "stored_kind", known.kind)
-            return image
+            return self._with(stored_kind=known.kind)
         count = number_of_images(self.count, self.key, schema)
         return self if count == self.count else replace(self, count=count)
 
@@ -275,21 +273,33 @@ class Image(ImageFeature):
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        raw = self.stored()
-        data = StoredImages.of(columns[self.key], raw).data
-        stored = StoredPixels(data, columns, self.key, raw, self.max_pixels)
+        data, _ = stored_images(columns[self.key], self.stored())
+        stored = StoredPixels(self, columns, data)
         first = next((at for at in range(len(data)) if not stored.is_empty(at)), 0)
         return stored.look(first) if data else None
 
     def keep(self, rows: BatchRows, counts: Int64Array, area: int) -> Kept:
         """Return which images rows with so many of them keep, each of `area` pixels."""
-        return keep_images(rows, counts, self, "image", area)
+        if self.steps is None:
+            return keep_images(rows, counts, self, "image", area)
+        for error in self.steps.errors({self.key: counts}):
+            rows.fail(error.record, error)
+        kept = self.steps.keep(counts, rows.random_numbers)
+        return limited(kept, rows, self.key, "image", area)
+
+    def of_steps(self, steps: Any) -> Image:
+        """Return the images of the steps of a feature list: a list of those that it chooses."""
+        count = "ragged" if steps.length == "ragged" else "padded"
+        return self._with(steps=steps, count=count)
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
-        image = replace(self, size=size)
-        object.__setattr__(image, "stored_size", size)
-        object.__setattr__(image, "stored_kind", self.stored_kind)
+        return self._with(size=size, stored_size=size)
+
+    def _with(self, **values: object) -> Image:
+        image = copy(self)
+        for name, value in values.items():
+            object.__setattr__(image, name, value)
         return image
 
     def normaliser(self) -> Normaliser:
@@ -308,25 +318,17 @@ class Image(ImageFeature):
             ("crop_area", ("random-crop",)),
             ("crop_ratio", ("random-crop",)),
         ):
-            if getattr(self, name) is not None and self.fit not in kinds:
-                allowed = " or ".join(option("fit", kind) for kind in kinds)
-                raise OptionError(
-                    f"{option(name)} needs {allowed}, but {option('fit', self.fit)}",
-                    option=name,
-                    value=getattr(self, name),
-                    remedy="Leave it out.",
-                )
-        for name in ("shorter_side", "longer_side"):
-            if getattr(self, name) is not None:
-                self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
+            value = getattr(self, name)
+            allowed = " or ".join(option("fit", kind) for kind in kinds)
+            is_allowed = value is None or self.fit in kinds
+            check_option(is_allowed, name, value, f"None without {allowed}")
+            if value is not None and kinds[-1] == "pad":
+                self._keep(name, whole_number(name, value, 1, LARGEST_SIDE))
         if self.fit == "center-crop" and self.shorter_side is not None and self.size is not None:
             least = min(cast("tuple[int, int]", self.size))
-            if self.shorter_side < least:
-                raise OptionError(
-                    option="shorter_side",
-                    value=self.shorter_side,
-                    expected=f"at least {least}, to cover the size {self.size}",
-                )
+            expected = f"at least {least}, to cover the size {self.size}"
+            is_allowed = self.shorter_side >= least
+            check_option(is_allowed, "shorter_side", self.shorter_side, expected)
         if self.crop_area is not None:
             self._keep("crop_area", _checked_range("crop_area", self.crop_area, 1.0))
         if self.crop_ratio is not None:
@@ -334,64 +336,27 @@ class Image(ImageFeature):
         is_unscaled = self.fit == "crop-or-pad" or (
             self.fit == "pad" and self.shorter_side is None and self.longer_side is None
         )
-        if is_unscaled and self.interpolation != "auto":
-            raise OptionError(
-                f"{option('fit', self.fit)} does not scale images, so "
-                f"{option('interpolation', self.interpolation)} has no effect",
-                option="interpolation",
-                value=self.interpolation,
-                remedy="Leave it out.",
-            )
-
-    def _check_unscaled(self, raw: RawShape) -> None:
-        """Check the options of raw pixels that are not scaled."""
-        if self.dtype != "float32":
-            raise OptionError(
-                f"{option('raw_dtype', self.raw_dtype)} makes float32 pixels, but "
-                f"{option('dtype', self.dtype)}",
-                option="dtype",
-                value=self.dtype,
-                remedy=f"Leave {option('dtype')} out.",
-            )
-        stored = raw.sides[2] if len(raw.sides) == 3 else 1
-        whole_number("channels", self.channels, 1, LARGEST_SIDE)
-        if stored != self.channels and not isinstance(stored, str):
-            raise OptionError(
-                option="channels",
-                value=self.channels,
-                expected=f"{stored}, as {option('raw_shape')} declares",
-                remedy=f"Pass {option('channels', stored)}.",
-            )
+        is_allowed = self.interpolation == "auto" or not is_unscaled
+        expected = f"'auto' with {option('fit', self.fit)}, which does not scale images"
+        check_option(is_allowed, "interpolation", self.interpolation, expected)
 
     def _check_numbers(self, *, is_scaled: bool) -> None:
         for name in ("mean", "std"):
             value = getattr(self, name)
             if value is None:
                 continue
-            if self.dtype != "float32":
-                raise OptionError(
-                    f"{option(name)} needs {option('dtype', 'float32')}, but "
-                    f"{option('dtype', self.dtype)}",
-                    option=name,
-                    value=value,
-                    remedy=f"Pass {option('dtype', 'float32')}.",
-                )
+            is_allowed = self.dtype == "float32"
+            check_option(is_allowed, name, value, f"None without {option('dtype', 'float32')}")
             values = _for_each_channel(value, self.channels, 0.0)
-            if len(values) != self.channels or not all(map(_is_finite, values)):
-                raise OptionError(
-                    option=name,
-                    value=value,
-                    expected=f"one number, or one for each of the {self.channels} channels",
-                )
-            if name == "mean" and max(values) > 1 and is_scaled:
-                raise OptionError(
-                    option="mean",
-                    value=value,
-                    expected="numbers from 0 to 1, as the pixels of float32",
-                    remedy="Divide mean and std by 255.",
-                )
-            if name == "std" and min(values) <= 0:
-                raise OptionError(option="std", value=value, expected="positive")
+            is_allowed = len(values) == self.channels and all(map(_is_finite, values))
+            expected = f"one number, or one for each of the {self.channels} channels"
+            check_option(is_allowed, name, value, expected)
+            if name == "std":
+                check_option(min(values) > 0, name, value, "positive")
+            elif is_scaled:
+                expected = "numbers from 0 to 1, as the pixels of float32"
+                remedy = "Divide mean and std by 255."
+                check_option(max(values) <= 1, name, value, expected, remedy)
             self._keep(name, values)
 
 
@@ -402,12 +367,12 @@ class DecodedImageBuffer(ImageBuffer):
         self._feature = feature
         self._name = name
         fit = feature.geometry()
-        raw = feature.stored()
-        images = StoredImages.of(rows.columns[feature.key], raw)
-        self.count, counts = feature.count, np.diff(images.row_splits)
-        self.kept = feature.keep(rows, counts, math.prod(fit.size or ()))
-        self._lists = lists = ImageLists(images, feature, "image", self.kept)
-        self._stored = StoredPixels(lists.data, rows.columns, feature.key, raw, feature.max_pixels)
+        raw, area = feature.stored(), math.prod(fit.size or ())
+        self.count = feature.count
+        self._lists = lists = ImageLists(
+            rows, feature, "image", lambda counts: feature.keep(rows, counts, area)
+        )
+        self._stored, self.kept = lists.stored, lists.kept
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16}.get(cast("str", feature.dtype))
         self._is_scaled = raw is None or raw.is_scaled
@@ -418,25 +383,20 @@ class DecodedImageBuffer(ImageBuffer):
         self._is_direct = feature.layout == "HWC" and not (
             feature.dtype == "float32" and is_changed
         )
-        self.decoded_counts: list[int] = [0] * len(lists.data)
+        self.decoded_counts: list[int] = [0] * len(lists.frames)
         self.sizes = lists.each(rows, lambda number: self._look(number, fit))
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        patches = () if self.patch_count is None else (self.patch_count,)
         self._out = rows.allocate(
-            name, (len(lists.data), *patches, *shape), np.dtype(feature.dtype)
+            name, (len(lists.frames), *self.patches, *shape), np.dtype(feature.dtype)
         )
         self._images = self._out.reshape(len(self.placements), *shape)
         self._equals = self._find_equals() if feature.count is not None else {}
         self._is_filled = bytearray(len(self.placements))
-        super().__init__({name: lists.shaped(self._out)})
-        if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self.placements))
-        if feature.count == "padded":
-            self.entries[f"{name}_lengths"] = lists.lengths
+        super().__init__(lists.entries(name, self._out, self.placements))
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         return place_all(fit, self.sizes, self._name, rows, self._lists.row_splits)
@@ -578,9 +538,7 @@ def _checked_range(name: str, values: object, highest: float) -> tuple[float, fl
         isinstance(values, (tuple, list)) and len(values) == 2 and all(map(_is_finite, values))
     )
     low, high = cast("tuple[float, float]", values) if is_range else (0.0, 0.0)
-    if not 0 < low <= high <= highest:
-        limit = " and at most 1" if highest == 1 else ""
-        raise OptionError(
-            option=name, value=values, expected=f"the smallest and the largest, above 0{limit}"
-        )
+    limit = " and at most 1" if highest == 1 else ""
+    expected = f"the smallest and the largest, above 0{limit}"
+    check_option(0 < low <= high <= highest, name, values, expected)
     return low, high

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import RaggedArray
+from recordsmith.image import Placement
 from recordsmith.loading.features.feature import (
     BatchRows,
-    ColumnRequest,
     Feature,
     ImageBuffer,
     ImageCount,
     Kept,
     images_in,
 )
-from recordsmith.loading.features.images.frames import LARGEST_ROW
-from recordsmith.loading.features.images.stored_pixels import StoredImages
+from recordsmith.loading.features.images.frames import LARGEST_ROW, inner_sizes
+from recordsmith.loading.features.images.stored_pixels import StoredPixels, stored_images
 from recordsmith.loading.features.numbers import pad, too_long
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
@@ -33,13 +33,6 @@ from recordsmith.support.words import count as counted
 from recordsmith.support.words import suggest_names
 
 Result = TypeVar("Result")
-
-
-def image_request(count: ImageCount) -> ColumnRequest:
-    """Return the request for the images of a row."""
-    if isinstance(count, str):
-        return ColumnRequest(("bytes",), "ragged")
-    return ColumnRequest(("bytes",), () if count is None else (count,))
 
 
 def image_outputs(name: str, fit: str | None, count: ImageCount) -> tuple[str, ...]:
@@ -51,51 +44,56 @@ def image_outputs(name: str, fit: str | None, count: ImageCount) -> tuple[str, .
 class ImageLists:
     """The images of a batch, end to end, and the rows that they belong to.
 
-    data: the bytes of each image; empty for padding.
+    stored: the data of each image; empty for padding.
+    kept: which images of their records they are.
     frames: the row of each image; its patch, row by row, if rows have patches; -1 for padding.
     row_splits: int64, (rows + 1,): the images of row i are row_splits[i] to row_splits[i + 1].
-    lengths: int64, (rows,), or (rows, patches): the number of images without padding.
     """
 
     def __init__(
         self,
-        stored: StoredImages,
+        rows: BatchRows,
         feature: Any,
         noun: str,
-        kept: Kept,
+        keep: Callable[[Int64Array], Kept],
         patches: tuple[int, ...] = (),
     ) -> None:
-        """`patches`: the number of patches of each row, if `kept` has those.
+        """`patches`: the number of patches of each row, if what is kept has those.
 
         feature: an Image or Mask.
         noun: what errors call an image.
+        keep: returns which images are kept of rows with so many of them.
         """
-        self._noun, self._key, self._is_named = noun, feature.key, feature.count is not None
-        self._starts, self._counts = stored.row_splits, np.diff(stored.row_splits)
-        row_count, numbers, lengths = len(self._counts), kept.numbers.values, kept.numbers.lengths
+        data, starts = stored_images(rows.columns[feature.key], feature.stored())
+        counts = np.diff(starts)
+        self.kept = kept = keep(counts)
+        self._starts, self._counts = starts, counts
+        row_count, numbers, lengths = len(counts), kept.numbers.values, kept.numbers.lengths
         per_row = math.prod(patches)
         frames = np.repeat(np.arange(len(lengths)), lengths)
-        rows = frames // max(1, per_row)
-        is_there = numbers < self._counts[rows]  # in rows with too few, which have failed, not all
-        sources: Any = np.where(is_there, self._starts[rows] + numbers, -1)
-        self._is_ragged = feature.count == "ragged"
+        rows_of = frames // max(1, per_row)
+        is_there = numbers < counts[rows_of]  # in rows with too few, which have failed, not all
+        sources: Any = np.where(is_there, starts[rows_of] + numbers, -1)
         self.row_splits = kept.numbers.row_splits
-        if not self._is_ragged:
+        if feature.count != "ragged":
             sources = pad(sources, lengths, kept.width, -1)[0].ravel()
             frames = np.repeat(np.arange(len(lengths)), kept.width)
             self.row_splits = np.arange(row_count + 1) * (per_row * kept.width)
-        self._shape = (row_count, *patches, *((kept.width,) if self._is_named else ()))
+        width = () if feature.count is None else (kept.width,)
+        self._shape = (row_count, *patches, *width)
         self._sources, self._splits = sources, self.row_splits.tolist()
-        images = [*stored.data, memoryview(b"")]  # the last one for padding
-        self.data = [images[source] for source in sources.tolist()]
+        data.append(memoryview(b""))  # for padding
+        self._noun, self._feature = noun, feature
+        images = [data[source] for source in sources.tolist()]
+        self.stored = StoredPixels(feature, rows.columns, images, noun)
         self.frames: list[int] = np.where(sources < 0, -1, frames).tolist()
-        self.lengths = lengths.reshape(row_count, *patches)
+        self._lengths = lengths.reshape(row_count, *patches)
 
     def each(
         self, rows: BatchRows, function: Callable[[int], Result | None]
     ) -> list[Result | None]:
         """Call a function for each image; None where it raises DataError, or the row has failed."""
-        results: list[Result | None] = [None] * len(self.data)
+        results: list[Result | None] = [None] * len(self.frames)
         for row in range(rows.count):
             if row in rows.failures:
                 continue
@@ -114,31 +112,37 @@ class ImageLists:
         try:
             return function(number)
         except DataError as error:
-            if self._is_named:
+            if self._feature.count is not None:
                 row = bisect_right(self._splits, number) - 1
                 place = f"{self._sources[number] - self._starts[row]} of {self._counts[row]}"
                 error.problem = f"{self._noun} {place}: {error.problem}"
-            error.feature = error.feature or self._key
+            error.feature = error.feature or self._feature.key
             raise
 
-    def shaped(self, images: npt.NDArray[Any]) -> Any:
-        """Return an entry of a batch from arrays of all images: (images, ...)."""
-        if self._is_ragged:
+    def entries(
+        self, name: str, images: npt.NDArray[Any], placements: Sequence[Placement | None]
+    ) -> dict[str, Any]:
+        """Return the entries of a batch from arrays of all images: (images, ...)."""
+        entries = {name: self._shaped(images)}
+        if self._feature.fit == "pad":
+            entries[f"{name}_sizes"] = self._shaped(inner_sizes(placements))
+        if self._feature.count == "padded":
+            entries[f"{name}_lengths"] = self._lengths
+        return entries
+
+    def _shaped(self, images: npt.NDArray[Any]) -> Any:
+        if self._feature.count == "ragged":
             return RaggedArray(images, self.row_splits)
         return images.reshape(*self._shape, *images.shape[1:])
 
 
 def keep_images(rows: BatchRows, counts: Int64Array, feature: Any, noun: str, area: int) -> Kept:
     """Return which of their images rows keep; rows with too many, of so many pixels each, fail."""
-    length = feature.length
     if not isinstance(feature.count, str):
         return Kept.first(counts, feature.count or 1)
-    if length is not None and feature.too_long == "error":
-        for row in np.flatnonzero(counts > length).tolist():
-            problem = f"feature {feature.key!r} has too many {noun}s"
-            found = counted(counts[row], noun)
-            rows.fail(row, too_long(feature.key, problem, found, length, row))
-    return limited(Kept.first(counts, length), rows, feature.key, noun, area)
+    for error in too_long(feature, feature.key, counts, noun):
+        rows.fail(error.record, error)  # type: ignore[arg-type]
+    return limited(Kept.first(counts, feature.length), rows, feature.key, noun, area)
 
 
 def limited(kept: Kept, rows: BatchRows, key: str, noun: str, area: int) -> Kept:

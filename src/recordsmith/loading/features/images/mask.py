@@ -37,13 +37,13 @@ from recordsmith.loading.features.feature import (
     number_of_images,
 )
 from recordsmith.loading.features.images.boxes import BoxBuffer, Boxes
-from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.images.frames import checked_size, place_all
+from recordsmith.loading.features.images.image import in_words
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
     ambiguous,
     check_leader,
     image_outputs,
-    image_request,
     keep_images,
     leading,
     limited,
@@ -51,15 +51,14 @@ from recordsmith.loading.features.images.image_lists import (
 from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.images.stored_pixels import (
     RawShape,
-    StoredImages,
-    StoredPixels,
     check_image_count,
+    image_requests,
     raw_shape,
 )
 from recordsmith.loading.features.numbers import TooLong
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.support.explaining import check_word
+from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole, whole_number
 from recordsmith.support.words import count as counted
 
@@ -129,25 +128,17 @@ class Mask(RowFeature):
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
         check_image_count(self, raw)
-        if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
-            raise OptionError(
-                option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
-            )
+        is_flat = raw is None or raw.sides[2:] in ((), (1,))
+        check_option(is_flat, "raw_shape", self.raw_shape, "height and width of a mask")
         if self.fit is not None:
             check_word("fit", self.fit, get_args(FitKind))
-        if self.of is not None and (self.size is not None or self.fit is not None):
-            raise OptionError(
-                f"{option('of', self.of)} excludes {option('size')} and {option('fit')}",
-                option="of",
-                value=self.of,
-                remedy=f"Leave {option('size')} and {option('fit')} out.",
-            )
-        if self.size is not None or self.fit is not None:
+        expected = f"None with a {option('size')} or {option('fit')} of its own"
+        check_option(self.of is None or not self.is_alone, "of", self.of, expected)
+        if self.is_alone:
             object.__setattr__(self, "size", checked_size(self.size, self.fit or "resize"))
 
     def requests(self) -> Mapping[str, ColumnRequest]:
-        raw = self.stored()
-        return {self.key: image_request(self.count)} | (raw.requests() if raw else {})
+        return image_requests(self)
 
     def for_schema(self, schema: Schema) -> Mask:
         count = number_of_images(self.count, self.key, schema)
@@ -169,17 +160,16 @@ class Mask(RowFeature):
             self._check_alone(name, features)
             return
         check_leader(name, of, features)
-        if not images_in(features):
+        images = images_in(features)
+        if not images:
             raise OptionError(
                 f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
                 option="size",
                 remedy=f"Declare an Image, or pass {option('size')}.",
             )
-        images = images_in(features)
         image = next(iter(images.values())) if of is None else images[of]
-        count: ImageCount = image.image_count or 1
-        allowed = [count]
-        if count == 1:  # or masks of objects
+        allowed: list[ImageCount] = [image.image_count or 1]
+        if allowed == [1]:  # or masks of objects
             allowed += ["padded"] if isinstance(image, Patches) else ["ragged", "padded"]
         if (self.count or 1) not in allowed:
             raise OptionError(
@@ -244,16 +234,16 @@ class MaskBuffer(BatchBuffer):
         boxes, image = _followed(feature, rows)
         count = feature.count if image is None else image.count
         are_of_objects = isinstance(feature.count, str) and not isinstance(count, str)
-        patches = () if image is None or image.patch_count is None else (image.patch_count,)
-        raw = feature.stored()
-        stored = StoredImages.of(rows.columns[feature.key], raw)
-        counts = np.diff(stored.row_splits)
-        kept = self._kept(rows, counts, boxes, image, patches if are_of_objects else None)
+        patches = () if image is None else image.patches
         axes = patches if are_of_objects else ()
-        self._lists = lists = ImageLists(stored, feature, "mask", kept, axes)
-        self._stored = StoredPixels(
-            lists.data, rows.columns, feature.key, raw, feature.max_pixels, noun="mask"
+        self._lists = lists = ImageLists(
+            rows,
+            feature,
+            "mask",
+            lambda counts: self._kept(rows, counts, boxes, image, axes if are_of_objects else None),
+            axes,
         )
+        self._stored = lists.stored
         self._image_sizes: list[tuple[int, int] | None] | None = None
         self._placements: list[Placement | None]
         if image is not None and are_of_objects:
@@ -268,13 +258,9 @@ class MaskBuffer(BatchBuffer):
             self._placements, frame = place_all(fit, sizes, name, rows, lists.row_splits)
         else:
             frame = image.frame
-        out = rows.allocate(name, (len(lists.data), *patches, *frame), np.dtype(feature.dtype))
+        out = rows.allocate(name, (len(lists.frames), *patches, *frame), np.dtype(feature.dtype))
         self._frames = out.reshape(len(self._placements), *frame)
-        super().__init__({name: lists.shaped(out)})
-        if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = lists.shaped(inner_sizes(self._placements))
-        if feature.count == "padded":
-            self.entries[f"{name}_lengths"] = lists.lengths
+        super().__init__(lists.entries(name, out, self._placements))
         self._per_mask = math.prod(patches)
 
     def _kept(
@@ -383,27 +369,20 @@ class MaskBuffer(BatchBuffer):
         None for one without bytes.
         """
         size = None if self._image_sizes is None else self._image_sizes[number]
-        if self._feature.count is not None and self._stored.is_empty(number):
-            if size is None:
-                return None
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                f"the mask {self._feature.key!r} is empty, but its image is not",
-                feature=self._feature.key,
-            )
+        if size is None and self._feature.count is not None and self._stored.is_empty(number):
+            return None
         # an image that is cropped may be larger than what is decoded of it
         is_cropped = self._image_sizes is not None or self._feature.geometry().crops
-        height, width = self._stored.look(number, is_cropped=is_cropped)
-        if self._image_sizes is not None and size != (height, width):
-            image_height, image_width = size or (0, 0)
+        found = self._stored.look(number, is_cropped=is_cropped)
+        if self._image_sizes is not None and found != size:
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"the mask {self._feature.key!r} differs in size from its image",
-                found=f"{width} x {height}",
-                expected=f"{image_width} x {image_height}",
+                found=in_words(found),
+                expected=in_words(size or (0, 0)),
                 feature=self._feature.key,
             )
-        return height, width
+        return found
 
 
 def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBuffer | None]:
@@ -419,24 +398,17 @@ def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBu
 
 
 def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:
-    expected = "a dict of class numbers by stored ones, such as {255: 1}"
-    if not isinstance(values, Mapping):
-        raise OptionError(option="values", value=values, expected=expected)
     checked = {}
-    for old, new in values.items():
-        if not (is_whole(old) and 0 <= old <= _LARGEST_STORED):
+    pairs: Any = values.items() if isinstance(values, Mapping) else [(values, None)]
+    for old, new in pairs:
+        is_stored = is_whole(old) and 0 <= old <= _LARGEST_STORED
+        if not is_stored or not is_whole(new) or not limits.min <= new <= limits.max:
             raise OptionError(
-                f"{option('values')} has the stored class number {old!r:.40}",
+                f"{option('values')} has {old!r:.40}: {new!r:.40}",
                 option="values",
-                value=old,
-                expected=f"an integer from 0 to {_LARGEST_STORED}",
-            )
-        if not (is_whole(new) and limits.min <= new <= limits.max):
-            raise OptionError(
-                f"{option('values')} has the class number {new!r:.40}",
-                option="values",
-                value=new,
-                expected=f"an integer that {limits.dtype} can hold",
+                value=values,
+                expected=f"a dict of class numbers that {limits.dtype} can hold by stored ones "
+                f"from 0 to {_LARGEST_STORED}, such as {{255: 1}}",
             )
         checked[int(old)] = int(new)
     return checked

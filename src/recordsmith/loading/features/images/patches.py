@@ -128,7 +128,7 @@ class PatchBuffer(DecodedImageBuffer):
     def __init__(self, patches: Patches, name: str, rows: BatchRows) -> None:
         self._is_small_allowed = patches.small == "pad"
         self._count = patches.count
-        self.patch_count = patches.count
+        self.patches = (patches.count,)
         super().__init__(patches.image, name, rows)
         corners = [(0, 0) if place is None else place[:2] for place in self.placements]
         offsets = np.array(corners, np.int64).reshape(rows.count, self._count, 2)

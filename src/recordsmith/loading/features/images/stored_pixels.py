@@ -11,8 +11,7 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +27,11 @@ from recordsmith.image import (
     reserve_for_decoding,
 )
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
-from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ImageCount
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.features.numbers import as_dtype, check_room
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_option
 from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
@@ -66,24 +66,6 @@ class RawShape:
         """Return the kinds of lists of numbers that can be pixels of this type."""
         return ("int64",) if self.is_scaled else NUMBERS
 
-    def list_request(self, kind: Kind, count: ImageCount) -> ColumnRequest:
-        """Return the request of a list with the pixels of one image, or of `count` images.
-
-        Raises:
-            OptionError: it has the pixels of any number of images.
-        """
-        if isinstance(count, str):
-            raise OptionError(
-                f"{option('count', count)} needs images of byte strings",
-                option="count",
-                value=count,
-                remedy=f"Pass a number as {option('count')}.",
-            )
-        if self.requests():
-            return ColumnRequest((kind,), "ragged")
-        sides = tuple(int(side) for side in self.sides)
-        return ColumnRequest((kind,), sides if count is None else (count, *sides))
-
     def requests(self) -> dict[str, ColumnRequest]:
         """Return the columns that hold sides; compatible with a Scalar of the same key."""
         return {side: ColumnRequest(NUMBERS, ()) for side in self.sides if isinstance(side, str)}
@@ -98,49 +80,36 @@ class RawShape:
 
     def check(self, shape: Shape, data: Data, key: str, max_pixels: int | None) -> None:
         """Raise CorruptDataError unless the data are an array of this shape."""
-        names = " x ".join(str(side) for side in self.sides)
-        sizes = " x ".join(str(side) for side in shape)
-        if not all(float(side).is_integer() and side > 0 for side in shape):
-            raise _shape_error(
-                key, f"{key!r} has an invalid shape", f"{names} = {sizes}", "positive integers"
-            )
-        length, unit, remedy = math.prod(int(side) for side in shape), "values", ""
-        if isinstance(data, memoryview):
-            unit, remedy = "bytes", self._suggest(length, len(data), key)
-            length *= np.dtype(self.dtype).itemsize
-        if length != len(data):
-            raise _shape_error(
-                key,
-                f"{key!r} has the wrong size",
-                f"{len(data):,} {unit}",
-                f"{length:,} for {names} = {sizes} of {self.dtype}",
+
+        def error(problem: str, found: str, expected: str, remedy: str = "") -> DataError:
+            return CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"{key!r} has {problem}",
+                found=found,
+                expected=expected,
                 remedy=remedy,
-            )
-        channels = int(shape[2]) if len(shape) == 3 else 1
-        if channels > 4 if self.channels is None else channels != self.channels:
-            raise _shape_error(
-                key,
-                f"{key!r} has the wrong number of channels",
-                str(channels),
-                str(self.channels or "1 to 4"),
-            )
-        if max_pixels is not None and shape[0] * shape[1] > max_pixels:
-            raise _shape_error(
-                key,
-                f"{key!r} has too many pixels",
-                sizes,
-                f"at most {max_pixels:,}",
-                remedy=f"Pass a larger {option('max_pixels')} if the shape is right.",
+                feature=key,
             )
 
-    def _suggest(self, value_count: int, byte_count: int, key: str) -> str:
-        """What to type if the bytes are pixels of another type; empty if they are not."""
-        fitting = types_of_size(value_count, byte_count)
-        if not fitting or self.dtype in fitting:
-            return ""
-        if "uint16" in fitting:
-            return f"Pass {option('raw_dtype', 'uint16')} if pixels have 16 bits."
-        return _other_pixels(key, fitting[0])
+        names, sizes = (" x ".join(map(str, sides)) for sides in (self.sides, shape))
+        if not all(float(side).is_integer() and side > 0 for side in shape):
+            raise error("an invalid shape", f"{names} = {sizes}", "positive integers")
+        length, unit, remedy = math.prod(int(side) for side in shape), "values", ""
+        if isinstance(data, memoryview):
+            fitting = types_of_size(length, len(data))
+            unit, length = "bytes", length * np.dtype(self.dtype).itemsize
+            if fitting and self.dtype not in fitting:
+                remedy = f"Pass {option('raw_dtype', fitting[0])} if pixels are such numbers."
+        if length != len(data):
+            expected = f"{length:,} for {names} = {sizes} of {self.dtype}"
+            raise error("the wrong size", f"{len(data):,} {unit}", expected, remedy)
+        channels = int(shape[2]) if len(shape) == 3 else 1
+        if channels > 4 if self.channels is None else channels != self.channels:
+            expected = str(self.channels or "1 to 4")
+            raise error("the wrong number of channels", str(channels), expected)
+        if max_pixels is not None and shape[0] * shape[1] > max_pixels:
+            remedy = f"Pass a larger {option('max_pixels')} if the shape is right."
+            raise error("too many pixels", sizes, f"at most {max_pixels:,}", remedy)
 
     def view(self, shape: Shape, data: Data) -> npt.NDArray[Any]:
         """Return a read-only view of the data, (height, width, channels)."""
@@ -155,23 +124,16 @@ class StoredPixels:
     """The images or masks of a batch as records store them."""
 
     def __init__(
-        self,
-        data: list[Data],
-        columns: Mapping[str, Column],
-        key: str,
-        raw: RawShape | None,
-        max_pixels: int,
-        *,
-        noun: str = "image",
+        self, feature: Any, columns: Mapping[str, Column], data: list[Data], noun: str = "image"
     ) -> None:
-        """`data`: their bytes.
+        """`feature`: an Image or Mask.
 
+        data: of each image.
         noun: what errors call them.
         """
-        self._key = key
-        self._subject = f"the {noun} {key!r}"
-        self._raw = raw
-        self._max_pixels = max_pixels
+        self._key, self._max_pixels = feature.key, feature.max_pixels
+        self._subject = f"the {noun} {feature.key!r}"
+        self._raw = raw = feature.stored()
         self._data = data
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
@@ -253,105 +215,69 @@ def check_image_count(feature: Any, raw: RawShape | None) -> None:
     """Check how many images an Image or Mask has in each record."""
     count, length = feature.count, feature.length
     check_room(length, feature.too_long)
-    if length is not None and count != "padded":
-        raise OptionError(
-            f"{option('length')} needs {option('count', 'padded')}",
-            option="length",
-            value=length,
-            remedy=f"Pass {option('count', 'padded')}.",
-        )
+    expected = f"None without {option('count', 'padded')}"
+    check_option(length is None or count == "padded", "length", length, expected)
     if count is None:
         return
     is_list = isinstance(count, str)
-    if is_list and count not in ("ragged", "padded"):
-        raise OptionError(
-            option="count", value=count, expected="a number of images, 'ragged' or 'padded'"
-        )
-    if (
-        (is_list or count_number("count", count, _LARGEST_IMAGE_COUNT) > 1)
-        and raw is not None
-        and raw.requests()
-    ):
-        raise OptionError(
-            f"{option('raw_shape')} has the keys of features, so a record has one image",
-            option="count",
-            value=count,
-            remedy=f"Leave {option('count')} out, or pass numbers as {option('raw_shape')}.",
-        )
+    is_word = not is_list or count in ("ragged", "padded")
+    expected = "a number of images, 'ragged' or 'padded'"
+    check_option(is_word, "count", count, expected)
+    is_one = not is_list and count_number("count", count, _LARGEST_IMAGE_COUNT) == 1
+    expected = f"None where {option('raw_shape')} has the keys of features"
+    check_option(is_one or raw is None or not raw.requests(), "count", count, expected)
 
 
-class StoredImages(NamedTuple):
-    """The data of all images of a column; row i has data[row_splits[i]:row_splits[i + 1]]."""
+def image_requests(feature: Any, kind: Kind = "bytes") -> dict[str, ColumnRequest]:
+    """Return what an Image or Mask reads: byte strings, or lists of the numbers of its pixels.
 
-    data: list[Data]
-    row_splits: Int64Array
-
-    @classmethod
-    def of(cls, column: Any, raw: RawShape | None) -> StoredImages:
-        """Return the images of a column: byte strings, or lists of numbers with the pixels."""
-        row_count = len(column)
-        if isinstance(column, RaggedArray):
-            splits = column.row_splits
-            if isinstance(column.values, BytesArray):
-                return cls(list(column.values.views()), splits)
-            numbers = [column.values[start:stop] for start, stop in pairwise(splits.tolist())]
-            return cls(numbers, np.arange(row_count + 1))
-        if isinstance(column, BytesArray):
-            data: list[Data] = list(column.views())
-        else:
-            assert raw is not None
-            data = list(column.reshape(-1, math.prod(raw.sides)))
-        return cls(data, np.arange(row_count + 1) * (len(data) // max(1, row_count)))
+    Raises:
+        OptionError: a list has the pixels of any number of images.
+    """
+    raw, count = feature.stored(), feature.count
+    sides = raw.requests() if raw else {}
+    shape: Any = "ragged"
+    if isinstance(count, str):
+        if kind != "bytes":
+            raise OptionError(option="count", value=count, expected="a number for lists of numbers")
+    elif kind == "bytes" or not sides:
+        shape = () if count is None else (count,)
+        shape += () if kind == "bytes" else tuple(map(int, raw.sides))
+    return {feature.key: ColumnRequest((kind,), shape), **sides}
 
 
-def _other_pixels(key: str, dtype: str) -> str:
-    if dtype in get_args(RawType):
-        shape = "(height, width, channels)"
-        return f"Read them with rs.Image({key!r}, raw_shape={shape}, raw_dtype={dtype!r})."
-    return (
-        f"Read {dtype} pixels as numbers: rs.Raw({key!r}, (height, width, channels), {dtype!r}) "
-        f"for images of one size, or rs.Bytes({key!r}) and np.frombuffer for others."
-    )
+def stored_images(column: Any, raw: RawShape | None) -> tuple[list[Data], Int64Array]:
+    """Return the data of all images of a column, and the row splits that divide them."""
+    row_splits = np.arange(len(column) + 1)
+    if isinstance(column, RaggedArray):
+        if isinstance(column.values, BytesArray):
+            return list(column.values.views()), column.row_splits
+        return list(column), row_splits  # the numbers of one image
+    if isinstance(column, BytesArray):
+        data: list[Data] = list(column.views())
+    else:
+        assert raw is not None
+        data = list(column.reshape(-1, math.prod(raw.sides)))
+    return data, row_splits * (len(data) // max(1, len(column)))
 
 
 def raw_shape(
     sides: object, dtype: object, channel_words: str, key: str, *, dtypes: Any = LevelType
 ) -> RawShape | None:
     """Check the `raw_shape` and `raw_dtype` of the feature `key`; return None without them."""
-    if dtype not in get_args(dtypes):
-        raise OptionError(
-            option="raw_dtype",
-            value=dtype,
-            expected=" or ".join(map(repr, get_args(dtypes))),
-            remedy=_other_pixels(key, dtype) if is_number_type(dtype) else "",
-        )
+    allowed = get_args(dtypes)
+    remedy = f"Read {dtype} numbers with rs.Raw({key!r}, shape, {dtype!r})."
+    remedy = remedy if is_number_type(dtype) else ""
+    check_option(dtype in allowed, "raw_dtype", dtype, " or ".join(map(repr, allowed)), remedy)
     if sides is None:
-        if dtype != "uint8":
-            raise OptionError(
-                f"{option('raw_dtype', dtype)} needs {option('raw_shape')}",
-                option="raw_dtype",
-                value=dtype,
-                remedy=f"Pass {option('raw_shape')}, or leave {option('raw_dtype')} out.",
-            )
+        expected = f"'uint8' without {option('raw_shape')}"
+        check_option(dtype == "uint8", "raw_dtype", dtype, expected)
         return None
     is_shape = (
         isinstance(sides, (tuple, list))
         and len(sides) in (2, 3)
         and all(side if isinstance(side, str) else is_whole(side) and side > 0 for side in sides)
     )
-    if not is_shape:
-        raise OptionError(
-            option="raw_shape",
-            value=sides,
-            expected=f"height, width{channel_words}, each an integer or the key of a feature, "
-            "such as ('height', 'width', 3)",
-        )
+    expected = f"height, width{channel_words}, each an integer or the key of a feature, "
+    check_option(is_shape, "raw_shape", sides, expected + "such as ('height', 'width', 3)")
     return RawShape(tuple(sides), dtype)  # type: ignore[arg-type]
-
-
-def _shape_error(
-    key: str, problem: str, found: str, expected: str, *, remedy: str = ""
-) -> DataError:
-    return CorruptDataError(
-        Defect.FEATURE_SHAPE, problem, found=found, expected=expected, remedy=remedy, feature=key
-    )
