@@ -25,7 +25,7 @@ import numpy as np
 from recordsmith.format.example.kernel.payloads import submessages
 from recordsmith.format.example.kernel.survey import FeatureSurvey
 from recordsmith.format.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
-from recordsmith.format.example.serialized_tensor import TensorSchema, merged_shape
+from recordsmith.format.example.serialized_tensor import TensorSchema
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
@@ -385,10 +385,10 @@ def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> Featur
     return _feature(
         {part.kind for part in parts} - {"none"},
         {part.content for part in parts if part.content is not None},
-        (min(part.min_length for part in parts), max(part.max_length for part in parts)),
+        _widest((part.min_length, part.max_length) for part in parts),
         present=sum(part.present for part in parts),
         record_count=record_count,
-        steps=(min(low for low, _ in steps), max(high for _, high in steps)) if steps else None,
+        steps=_widest(steps) if steps else None,
         value_bytes=sum(part.value_bytes for part in parts),
         tensors=[part.tensor for part in parts if part.tensor is not None],
     )
@@ -589,21 +589,23 @@ def _merged(one: _Counts, other: _Counts) -> _Counts:
     """Add the counts of both; `one` has all keys."""
     merged = dict(one)
     for key, counted in other.items():
-        kinds, contents, present, (low, high), (few, many), value_bytes, tensors = counted
-        kinds_1, contents_1, present_1, (low_1, high_1), steps_1, value_bytes_1, tensors_1 = one[
-            key
-        ]
-        few_1, many_1 = steps_1
+        pairs = zip(one[key], counted, strict=True)
+        kinds, contents, present, lengths, steps, value_bytes, tensors = pairs
         merged[key] = (
-            [a + b for a, b in zip(kinds_1, kinds, strict=True)],
-            [a + b for a, b in zip(contents_1, contents, strict=True)],
-            present_1 + present,
-            (min(low_1, low), max(high_1, high)),
-            (min(few_1, few), max(many_1, many)),
-            value_bytes_1 + value_bytes,
-            _merged_tensors(tensors_1, tensors),
+            [a + b for a, b in zip(*kinds, strict=True)],
+            [a + b for a, b in zip(*contents, strict=True)],
+            sum(present),
+            _widest(lengths),
+            _widest(steps),
+            sum(value_bytes),
+            _merged_tensors(*tensors),
         )
     return merged
+
+
+def _widest(spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    lows, highs = zip(*spans, strict=True)
+    return min(lows), max(highs)
 
 
 def _merged_tensors(one: Any, other: Any) -> Any:
@@ -612,8 +614,7 @@ def _merged_tensors(one: Any, other: Any) -> Any:
         return other if one is None else one
     if not one or not other:
         return False
-    dtype = one[0] if one[0] == other[0] else None
-    return dtype, merged_shape(one[1], other[1])
+    return msgspec.structs.astuple(TensorSchema(*one).merged(TensorSchema(*other)))
 
 
 def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:

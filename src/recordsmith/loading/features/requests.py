@@ -21,7 +21,6 @@ from recordsmith.format.example import (
     FeatureSchema,
     FeatureSpec,
     Kind,
-    Schema,
     SchemaSurvey,
 )
 from recordsmith.format.example.payload import classify, encode_key
@@ -344,7 +343,7 @@ def _check(
         if _is_required(request):
             raise no_such_key(name, key, preview)
         return
-    _check_steps(name, key, request, known, schema, may_skip=may_skip)
+    _check_steps(name, key, request, known, may_skip=may_skip)
     if known.kind == "mixed":
         if not may_skip:
             skip = f"or skip those that do not match with {option('skip_errors')}."
@@ -394,31 +393,19 @@ def _check(
 
 
 def _check_steps(
-    name: str,
-    key: str,
-    request: ColumnRequest,
-    known: FeatureSchema,
-    schema: Schema,
-    *,
-    may_skip: bool,
+    name: str, key: str, request: ColumnRequest, known: FeatureSchema, *, may_skip: bool
 ) -> None:
     """Check that a feature list is read as one, and has as many steps as a request allows."""
-    if request.in_steps and known.min_steps is None:
-        where = "the context" if schema.payload == "SequenceExample" else "Examples"
-        raise OptionError(
-            f"feature {name!r}: {key!r} is a feature of {where}",
-            option="features",
-            value=key,
-            expected="a feature list of SequenceExamples",
-            remedy="Declare it without rs.Steps.",
-        )
-    if known.min_steps is not None and not request.in_steps:
+    is_list = known.min_steps is not None
+    if request.in_steps != is_list:
         of_step = "Bytes" if known.kind == "bytes" else "Ragged"
         raise OptionError(
-            f"feature {name!r}: {key!r} is a feature list",
+            f"feature {name!r}: {key!r} is {'' if is_list else 'not '}a feature list",
             option="features",
             value=key,
-            remedy=f"Read its steps, such as rs.Steps(rs.{of_step}({key!r})).",
+            remedy=f"Read its steps, such as rs.Steps(rs.{of_step}({key!r}))."
+            if is_list
+            else "Declare it without rs.Steps.",
         )
     most, limit = known.max_steps or 0, request.max_steps
     if limit is not None and most > limit and not may_skip:

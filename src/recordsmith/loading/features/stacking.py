@@ -12,10 +12,9 @@ import numpy as np
 from recordsmith.format.example import Column, FeatureSpec
 from recordsmith.image import Layout
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
-from recordsmith.loading.features.numbers import Tensor, as_dtype, number_type
+from recordsmith.loading.features.numbers import Tensor, as_dtype, check_shape, number_type
 from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import check_word
-from recordsmith.support.number_options import is_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,12 +62,7 @@ class Stack(ValueFeature):
             raise OptionError(
                 option="keys", value=keys, expected="a list of keys, such as ['B2', 'B3', 'B4']"
             )
-        if not isinstance(self.shape, tuple) or not all(
-            is_whole(side) and side >= 0 for side in self.shape
-        ):
-            raise OptionError(
-                option="shape", value=self.shape, expected="a tuple of lengths such as (257, 257)"
-            )
+        check_shape(self.shape, "(257, 257)")
         check_word("layout", self.layout, get_args(Layout))
         how: Any = self.normalise
         all_how = [how] * len(keys)

@@ -18,8 +18,8 @@ from recordsmith.dataset import Dataset
 from recordsmith.loading.order.shuffle import BlockShuffle, PositionOrder
 from recordsmith.loading.order.weighted import ClassOrder, ClassRecords, DrawnInput, read_classes
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, option
-from recordsmith.support.number_options import count_number
+from recordsmith.support.errors import OptionError
+from recordsmith.support.number_options import count_number, whole_number
 from recordsmith.support.permutation import GroupPermutations
 
 
@@ -86,14 +86,7 @@ class ByClass(DrawnInput):
         self._class_records = read_classes(dataset, by)
         self.class_values = self._class_records.classes
         self.record_counts = self._class_records.record_counts
-        most = len(self.class_values)
-        if self.classes > most:
-            raise OptionError(
-                f"{option('classes', self.classes)}, but {by!r} has {most} classes",
-                option="classes",
-                value=classes,
-                expected=f"at most {most}",
-            )
+        whole_number("classes", self.classes, 1, len(self.class_values))
 
     def __repr__(self) -> str:
         return (
