@@ -286,13 +286,14 @@ class Schema:
             ]
         record_count = sum(part.record_count for part in parts)
         names: Iterable[str] = _OF_MIXED if payload == "mixed" else _SECTIONS.get(payload, {})
+        shown = [part for part in parts if part.payload != "ELWC" or payload == "ELWC"]
         merged = cls(
             payload,
             record_count,
             {
                 name: _merged_section([part.sections[name] for part in having], record_count)
                 for name in names
-                if (having := [part for part in parts if name in part.sections])
+                if (having := [part for part in shown if name in part.sections])
             },
             all(part.is_complete for part in parts),
         )
@@ -360,8 +361,13 @@ def _stored(key: str) -> bytes:
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
     """Return whether the contexts of the SequenceExamples have all features of the Examples."""
-    contexts = [p.sections["context"] for p in parts if p.payload == "SequenceExample"]
-    known = {(key, feature.kind) for context in contexts for key, feature in context.items()}
+    contexts = [p.sections.get("context", {}) for p in parts if p.payload == "SequenceExample"]
+    known = {
+        (key, kind)
+        for context in contexts
+        for key, feature in context.items()
+        for kind in (feature.kind, "none")
+    }
     return all(
         (key, feature.kind) in known
         for part in parts
@@ -526,43 +532,20 @@ class SchemaCounts(msgspec.Struct):
             self.sections[place] = counts | _merged(mine, known)
 
     def schema(self) -> Schema:
-        counts = self.sections
-        payload = self._payload()
-        sections = {
-            section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
-        }
-        examples = counts.get(("Example", "features"))
-        if payload == "SequenceExample" and examples:
-            sections["context"] = _merged(sections["context"] or {}, examples)
-        if payload == "mixed":
-            of_sequences = {name: counts.get(("SequenceExample", name)) for name in _OF_MIXED}
-            sections = {**of_sequences, "features": examples}
-        found = Schema(
-            payload,
-            self.record_count,
-            {
-                name: _features(section, self.record_count, name == "feature_lists")
-                for name, section in sections.items()
-                if section is not None
-            },
-            self.is_complete,
-        )
-        return _limited(found)
-
-    def _payload(self) -> DatasetPayload:
-        if self.record_count == 0:
-            return "none"
-        found = {kind for kind, count in zip(PAYLOAD_KINDS, self.payloads, strict=True) if count}
-        if not found:  # empty payloads are Examples without features
-            return "Example"
-        if found == {"Example", "SequenceExample"}:
-            context = self.sections.get(("SequenceExample", "context"), {})
-            alike = all(
-                key in context and _kinds(count) <= _kinds(context[key])
-                for key, count in self.sections.get(("Example", "features"), {}).items()
-            )
-            return "SequenceExample" if alike else "mixed"
-        return found.pop() if len(found) == 1 else "mixed"
+        found = zip(PAYLOAD_KINDS, self.payloads, strict=True)
+        counts: dict[Any, int] = {payload: count for payload, count in found if count}
+        if empty_count := self.record_count - sum(counts.values()):
+            # they may be of any type; if all are empty, they are Examples without features
+            counts[next(iter(counts), "Example")] = empty_count + next(iter(counts.values()), 0)
+        parts = []
+        for payload, count in counts.items():
+            sections = {
+                name: _features(self.sections[payload, name], count, has_steps)
+                for name, (_, has_steps) in _SECTIONS.get(payload, {}).items()
+                if (payload, name) in self.sections
+            }
+            parts.append(Schema(payload, count, sections, self.is_complete))
+        return _limited(parts[0]) if len(parts) == 1 else Schema.merged(parts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as plain JSON values; the bytes of keys are characters."""

@@ -53,7 +53,7 @@ def resolve_requests(
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(preview, may_skip=may_skip)
-    ambiguous, lists = preview.ambiguous, preview.schema.sections.get("feature_lists", {})
+    ambiguous = preview.ambiguous
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
@@ -67,13 +67,6 @@ def resolve_requests(
                     remedy="Leave it out, or write the records with different keys.",
                 )
             if request is None:
-                if key in lists:
-                    raise OptionError(
-                        f"feature {name!r}: {key!r} is a feature list",
-                        option="features",
-                        value=key,
-                        remedy="Read it with rs.Steps, whose lengths show which are empty.",
-                    )
                 continue
             if request.shape is None:
                 raise OptionError(
