@@ -95,7 +95,6 @@ class SerializedTensor(msgspec.Struct, frozen=True):
     has_content: whether they are stored as bytes, up to the end, or as a list.
     """
 
-    number: int
     dtype: str
     shape: tuple[int, ...]
     start: int
@@ -118,7 +117,7 @@ class SerializedTensor(msgspec.Struct, frozen=True):
         are_bits = self.dtype in ("float16", "bfloat16")
         is_plain = wanted.kind in "fc" and not are_bits
         values = np.empty(math.prod(self.shape), wanted if is_plain else np.uint64)
-        payloads.tensor_list(self.data, self.start, self.number, values.view(np.uint8))
+        payloads.read_tensor(self.data, 0, values.view(np.uint8))
         if is_plain:
             return values
         if wanted.kind == "b":
@@ -187,7 +186,7 @@ def read_tensor(data: BytesLike, size: int | None = None) -> SerializedTensor:
             if count < math.prod(shape) and not has_content
             else "",
         )
-    return SerializedTensor(number, dtype, shape, start, has_content, view)
+    return SerializedTensor(dtype, shape, start, has_content, view)
 
 
 def _malformed(found: str) -> CorruptDataError:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from recordsmith.dataset import PREVIEW_COUNT
 from recordsmith.format.example import (
@@ -418,11 +419,10 @@ def _together(one: ColumnRequest, other: ColumnRequest) -> ColumnRequest | None:
     is_alike = (one.shape, one.in_steps) == (other.shape, other.in_steps) and (
         one.default is other.default or np.array_equal(one.default, other.default)
     )
-    limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
-    most = min(limits, default=None)
     if not (kinds and is_alike):
         return None
-    return ColumnRequest(kinds, one.shape, one.default, one.in_steps, most)
+    limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
+    return structs.replace(one, kinds=kinds, max_steps=min(limits, default=None))
 
 
 def _kind(key: str, request: ColumnRequest, known: FeatureSchema | None, preview: Preview) -> Kind:

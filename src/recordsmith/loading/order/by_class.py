@@ -1,11 +1,8 @@
 """Batches of k classes with m examples each, as losses that compare examples need them.
 
-The classes of all batches, epoch after epoch, are one endless sequence: lap after lap through the
-classes, each in another order. So are the records of a class. A batch takes the next k of the
-first, and for each of them the next m of the second. A class comes once in each lap, so the number
-of the lap is how often it came before, and the epoch is all that a state needs.
-
-Where a lap ends within a batch, the next one begins with members that the batch does not have yet.
+The classes of all batches, epoch after epoch, are one endless sequence of laps through all classes,
+and so are the records of a class. A class comes once in each lap, so the number of the lap is how
+often it came before, and the epoch is all that a state needs.
 """
 
 from __future__ import annotations
@@ -104,7 +101,7 @@ class _BatchOrder(ClassOrder):
     def __init__(
         self, count: int, records: ClassRecords, classes: int, examples: int, seed: int
     ) -> None:
-        super().__init__(count, records.positions, records.record_counts, records.digest)
+        super().__init__(count, records)
         self._seed = seed
         self._class_laps = _Laps(classes, seed, "classes")
         self._record_laps = _Laps(examples, seed, "records of classes")
@@ -128,7 +125,8 @@ class _BatchOrder(ClassOrder):
 class _Laps:
     """Endless sequences of the members of groups, each lap in another order.
 
-    Each `size` neighbours, counted from the beginning, are different members if there are as many.
+    Each `size` neighbours, counted from the beginning, are different members if there are as many:
+    where a lap ends within such a batch, the next begins with members that the batch does not have.
     """
 
     def __init__(self, size: int, *key: int | str) -> None:
