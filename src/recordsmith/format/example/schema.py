@@ -390,7 +390,7 @@ def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> Featur
     steps = [(part.min_steps, part.max_steps or 0) for part in parts if part.min_steps is not None]
     return _feature(
         {part.kind for part in parts} - {"none"},
-        {part.content for part in parts if part.content is not None},
+        {part.content for part in parts if part.content is not None and part.max_length},
         _widest((part.min_length, part.max_length) for part in parts),
         present=sum(part.present for part in parts),
         record_count=record_count,
@@ -421,7 +421,8 @@ def _feature(
     )
     content: Content | None = None
     if kind == "bytes":
-        content = next(iter(contents)) if len(contents) == 1 else "raw"
+        # bytes without values count as text
+        content = next(iter(contents), "text") if len(contents) < 2 else "raw"
     return FeatureSchema(
         kind=kind,
         min_length=shortest,
@@ -490,100 +491,22 @@ class SchemaSurvey:
 
     def finish(self) -> Schema:
         """Return the schema of all payloads so far."""
-        return self.counts().schema()
-
-    def counts(self) -> SchemaCounts:
         with self._lock:
-            return SchemaCounts(
-                [*self._payloads],
-                self._record_count,
-                {
-                    section: {key: tuple(counted) for key, *counted in survey.finish()}
-                    for section, survey in self._surveys.items()
-                },
-                all(survey.settle() for survey in self._surveys.values()),
-            )
-
-
-_Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
-"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes, tensors)
-by key."""
-
-
-class SchemaCounts(msgspec.Struct):
-    """What a `SchemaSurvey` counted, which can be merged, also in another process.
-
-    payloads: number of payloads by type, without empty ones.
-    sections: the counts of the features by payload and section.
-    """
-
-    payloads: list[int]
-    record_count: int
-    sections: dict[tuple[str, str], _Counts]
-    is_complete: bool
-
-    def merge(self, other: SchemaCounts) -> None:
-        self.payloads = [a + b for a, b in zip(self.payloads, other.payloads, strict=True)]
-        self.record_count += other.record_count
-        self.is_complete &= other.is_complete
-        for place, counts in other.sections.items():
-            mine = self.sections.setdefault(place, {})
-            known = {key: counted for key, counted in counts.items() if key in mine}
-            self.sections[place] = counts | _merged(mine, known)
-
-    def schema(self) -> Schema:
-        found = zip(PAYLOAD_KINDS, self.payloads, strict=True)
-        counts: dict[Any, int] = {payload: count for payload, count in found if count}
-        if empty_count := self.record_count - sum(counts.values()):
-            # they may be of any type; if all are empty, they are Examples without features
-            counts[next(iter(counts), "Example")] = empty_count + next(iter(counts.values()), 0)
-        parts = []
-        for payload, count in counts.items():
-            sections = {
-                name: _features(self.sections[payload, name], count, has_steps)
-                for name, (_, has_steps) in _SECTIONS.get(payload, {}).items()
-                if (payload, name) in self.sections
-            }
-            parts.append(Schema(payload, count, sections, self.is_complete))
+            found = zip(PAYLOAD_KINDS, self._payloads, strict=True)
+            counts: dict[Any, int] = {payload: count for payload, count in found if count}
+            if empty_count := self._record_count - sum(counts.values()):
+                # they may be of any type; if all are empty, they are Examples without features
+                counts[next(iter(counts), "Example")] = empty_count + next(iter(counts.values()), 0)
+            is_complete = all(survey.settle() for survey in self._surveys.values())
+            parts = []
+            for payload, count in counts.items():
+                sections = {
+                    name: _features(self._surveys[payload, name], count, has_steps)
+                    for name, (_, has_steps) in _SECTIONS.get(payload, {}).items()
+                    if (payload, name) in self._surveys
+                }
+                parts.append(Schema(payload, count, sections, is_complete))
         return _limited(parts[0]) if len(parts) == 1 else Schema.merged(parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as plain JSON values; the bytes of keys are characters."""
-        sections = [
-            [*place, [[key.decode("latin-1"), *counted] for key, counted in counts.items()]]
-            for place, counts in self.sections.items()
-        ]
-        return {**msgspec.structs.asdict(self), "sections": sections}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:
-        sections = {
-            (payload, section): {key.encode("latin-1"): tuple(counted) for key, *counted in counts}
-            for payload, section, counts in document["sections"]
-        }
-        return cls(**{**document, "sections": sections})
-
-
-def _kinds(counted: tuple[Any, ...]) -> set[str]:
-    return {name for name, count in zip(KIND_NAMES[1:], counted[0][1:], strict=True) if count}
-
-
-def _merged(one: _Counts, other: _Counts) -> _Counts:
-    """Add the counts of both; `one` has all keys."""
-    merged = dict(one)
-    for key, counted in other.items():
-        pairs = zip(one[key], counted, strict=True)
-        kinds, contents, present, lengths, steps, value_bytes, tensors = pairs
-        merged[key] = (
-            [a + b for a, b in zip(*kinds, strict=True)],
-            [a + b for a, b in zip(*contents, strict=True)],
-            sum(present),
-            _widest(lengths),
-            _widest(steps),
-            sum(value_bytes),
-            _merged_tensors(*tensors),
-        )
-    return merged
 
 
 def _widest(spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -591,27 +514,16 @@ def _widest(spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return min(lows), max(highs)
 
 
-def _merged_tensors(one: Any, other: Any) -> Any:
-    """Merge what a FeatureSurvey found of raw values: None, False, or (dtype, sides)."""
-    if one is None or other is None:
-        return other if one is None else one
-    if not one or not other:
-        return False
-    return msgspec.structs.astuple(TensorSchema(*one).merged(TensorSchema(*other)))
-
-
-def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:
+def _features(
+    survey: FeatureSurvey, record_count: int, has_steps: bool
+) -> dict[str, FeatureSchema]:
     features = {}
-    for key, counted in counts.items():
-        _, (raw, text, image), present, lengths, steps, value_bytes, tensors = counted
+    for key, kinds, contents, present, lengths, steps, value_bytes, tensors in survey.finish():
         tensor = TensorSchema.of_counts(*tensors) if tensors else None
-        if not (raw or text or image):  # bytes without values count as text
-            text = 1
-        seen = {"raw" if tensor is None else "tensor": raw, "text": text, "image": image}
-        contents: list[Any] = [content for content, count in seen.items() if count]
+        names: tuple[Content, ...] = ("raw" if tensor is None else "tensor", "text", "image")
         features[decode_key(key)] = _feature(
-            _kinds(counted),
-            contents,
+            {name for name, count in zip(KIND_NAMES[1:], kinds[1:], strict=True) if count},
+            [content for content, count in zip(names, contents, strict=True) if count],
             lengths,
             present=present,
             record_count=record_count,
