@@ -208,8 +208,8 @@ class Schema:
         """
         if self.payload == "ELWC":
             return {}
-        of_sequences = [self.sections.get(name, {}) for name in ("feature_lists", "context")]
-        return {**of_sequences[0], **of_sequences[1], **self.features}
+        lists, context = self.sections.get("feature_lists", {}), self.sections.get("context", {})
+        return {**lists, **context, **self.features}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.

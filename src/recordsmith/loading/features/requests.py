@@ -54,13 +54,12 @@ def resolve_requests(
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(preview, may_skip=may_skip)
-    ambiguous = preview.ambiguous
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
             if key in preview.faults and not may_skip:
                 raise preview.faults[key]
-            if key in ambiguous:
+            if key in preview.ambiguous:
                 raise OptionError(
                     f"feature {name!r}: both the context and the feature lists have {key!r}",
                     option="features",
