@@ -234,23 +234,7 @@ def _tensorflow(description: _Description) -> str:
         for field in description.fields
         if field not in fields
     )
-    decoding = "".join(
-        f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
-        "expand_animations=False\n    )\n"
-        for field in fields
-        if field.content == "image" and field.shape == () and not field.may_lack
-        if field.formats <= _DECODED_BY_TENSORFLOW
-        for value in (f"example[{literal(field.key)}]",)
-    )
-    decoding += "".join(
-        f"    {value} = tf.ensure_shape(\n        tf.io.parse_tensor({value}, "
-        f"out_type=tf.{field.tensor.dtype}), {shape}\n    )\n"
-        for field in fields
-        if field.tensor is not None and field.tensor.dtype is not None
-        if field.shape == () and not field.may_lack
-        for value in (f"example[{literal(field.key)}]",)
-        for shape in (None if field.tensor.shape is None else list(field.tensor.shape),)
-    )
+    decoding = "".join(map(_tensorflow_decoding, fields))
     compression = description.compression
     return _TENSORFLOW.substitute(
         _file_lines(description),
@@ -263,6 +247,22 @@ def _tensorflow(description: _Description) -> str:
         # images of several sizes do not make a batch
         batched="" if decoding else ".batch(32)",
     )
+
+
+def _tensorflow_decoding(field: _Field) -> str:
+    """The line that decodes a feature; empty for one that stays as it is."""
+    value, tensor = f"example[{literal(field.key)}]", field.tensor
+    if field.shape != () or field.may_lack:
+        return ""
+    if field.content == "image" and field.formats <= _DECODED_BY_TENSORFLOW:
+        call = f"io.decode_image(\n        {value}, channels=3, expand_animations=False"
+    elif tensor is not None and tensor.dtype is not None:
+        shape = None if tensor.shape is None else list(tensor.shape)
+        parsed = f"tf.io.parse_tensor({value}, out_type=tf.{tensor.dtype})"
+        call = f"ensure_shape(\n        {parsed}, {shape}"
+    else:
+        return ""
+    return f"    {value} = tf.{call}\n    )\n"
 
 
 def _dali(description: _Description) -> str:

@@ -240,6 +240,13 @@ def test_merged_sequences() -> None:
     assert Schema.merged([]) == survey([])
 
 
+def test_a_part_without_values_leaves_the_content_of_others() -> None:
+    empty = encode_example({"x": []}, {"x": "bytes"})
+    for value in (b"\xff\xd8\xff\xe0" + bytes(20), b"\0", b"text"):
+        parts = [encode_example({"x": value}), empty]
+        assert Schema.merged([survey([part]) for part in parts]) == survey(parts)
+
+
 def test_threads_that_share_a_survey_wait_for_each_other() -> None:
     shared = SchemaSurvey()
     blocks = [

@@ -277,13 +277,8 @@ class PayloadCheck:
             if found is None or not found.is_of(rule.tensor):
                 yield CorruptDataError(
                     Defect.FEATURE_VALUE,
-                    f"feature {key!r} holds "
-                    + (
-                        "bytes that are not a serialised tensor"
-                        if found is None
-                        else "another tensor"
-                    ),
-                    found="" if found is None else str(found),
+                    f"feature {key!r} does not hold the serialised tensor",
+                    found=str(found or "other bytes"),
                     expected=str(rule.tensor or "a value of tf.io.serialize_tensor"),
                     feature=key,
                 )

@@ -61,7 +61,6 @@ from recordsmith.format.example.keys import (
     OBJECT_LABEL,
     WIDTH,
 )
-from recordsmith.format.example.schema import SchemaCounts
 from recordsmith.format.wire import RecordWriter
 from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
 from recordsmith.support.errors import OptionError, SourceError
@@ -132,20 +131,20 @@ class TfdsFiles(RecordFiles):
         return payload
 
     def result(self) -> tuple[Any, ...]:
-        return self._survey.counts().to_json(), self._images, self._sizes
+        return self._survey.finish().packed(), self._images, self._sizes
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
-        counts = SchemaSurvey().counts()
+        schemas: list[Schema] = []
         images: dict[str, _ImageTypes] = {}
         sizes: Counter[str] = Counter()
         for schema, seen, written in results:
-            counts.merge(SchemaCounts.from_json(schema))
+            schemas.append(schema)
             for path, types in seen.items():
                 images.setdefault(path, _ImageTypes()).merge(types)
             sizes += written
         documents = self._documents
         if documents is None:
-            documents, self._supervised = self._describe_features(counts.schema(), images)
+            documents, self._supervised = self._describe_features(Schema.merged(schemas), images)
         lengths: dict[str, list[int]] = {}
         for file in files:
             lengths.setdefault(file.split, []).append(file.record_count)

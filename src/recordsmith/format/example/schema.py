@@ -25,7 +25,7 @@ import numpy as np
 from recordsmith.format.example.kernel.payloads import submessages
 from recordsmith.format.example.kernel.survey import FeatureSurvey
 from recordsmith.format.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
-from recordsmith.format.example.serialized_tensor import TensorSchema, merged_shape
+from recordsmith.format.example.serialized_tensor import TensorSchema
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
@@ -208,8 +208,8 @@ class Schema:
         """
         if self.payload == "ELWC":
             return {}
-        of_sequences = [self.sections.get(name, {}) for name in ("feature_lists", "context")]
-        return {**of_sequences[0], **of_sequences[1], **self.features}
+        lists, context = self.sections.get("feature_lists", {}), self.sections.get("context", {})
+        return {**lists, **context, **self.features}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict: payload, records, and a key for each section.
@@ -286,13 +286,14 @@ class Schema:
             ]
         record_count = sum(part.record_count for part in parts)
         names: Iterable[str] = _OF_MIXED if payload == "mixed" else _SECTIONS.get(payload, {})
+        shown = [part for part in parts if part.payload != "ELWC" or payload == "ELWC"]
         merged = cls(
             payload,
             record_count,
             {
                 name: _merged_section([part.sections[name] for part in having], record_count)
                 for name in names
-                if (having := [part for part in parts if name in part.sections])
+                if (having := [part for part in shown if name in part.sections])
             },
             all(part.is_complete for part in parts),
         )
@@ -360,8 +361,13 @@ def _stored(key: str) -> bytes:
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
     """Return whether the contexts of the SequenceExamples have all features of the Examples."""
-    contexts = [p.sections["context"] for p in parts if p.payload == "SequenceExample"]
-    known = {(key, feature.kind) for context in contexts for key, feature in context.items()}
+    contexts = [p.sections.get("context", {}) for p in parts if p.payload == "SequenceExample"]
+    known = {
+        (key, kind)
+        for context in contexts
+        for key, feature in context.items()
+        for kind in (feature.kind, "none")
+    }
     return all(
         (key, feature.kind) in known
         for part in parts
@@ -384,11 +390,11 @@ def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> Featur
     steps = [(part.min_steps, part.max_steps or 0) for part in parts if part.min_steps is not None]
     return _feature(
         {part.kind for part in parts} - {"none"},
-        {part.content for part in parts if part.content is not None},
-        (min(part.min_length for part in parts), max(part.max_length for part in parts)),
+        {part.content for part in parts if part.content is not None and part.max_length},
+        _widest((part.min_length, part.max_length) for part in parts),
         present=sum(part.present for part in parts),
         record_count=record_count,
-        steps=(min(low for low, _ in steps), max(high for _, high in steps)) if steps else None,
+        steps=_widest(steps) if steps else None,
         value_bytes=sum(part.value_bytes for part in parts),
         tensors=[part.tensor for part in parts if part.tensor is not None],
     )
@@ -415,7 +421,8 @@ def _feature(
     )
     content: Content | None = None
     if kind == "bytes":
-        content = next(iter(contents)) if len(contents) == 1 else "raw"
+        # bytes without values count as text
+        content = next(iter(contents), "text") if len(contents) < 2 else "raw"
     return FeatureSchema(
         kind=kind,
         min_length=shortest,
@@ -484,150 +491,39 @@ class SchemaSurvey:
 
     def finish(self) -> Schema:
         """Return the schema of all payloads so far."""
-        return self.counts().schema()
-
-    def counts(self) -> SchemaCounts:
         with self._lock:
-            return SchemaCounts(
-                [*self._payloads],
-                self._record_count,
-                {
-                    section: {key: tuple(counted) for key, *counted in survey.finish()}
-                    for section, survey in self._surveys.items()
-                },
-                all(survey.settle() for survey in self._surveys.values()),
-            )
+            found = zip(PAYLOAD_KINDS, self._payloads, strict=True)
+            counts: dict[Any, int] = {payload: count for payload, count in found if count}
+            if empty_count := self._record_count - sum(counts.values()):
+                # they may be of any type; if all are empty, they are Examples without features
+                counts[next(iter(counts), "Example")] = empty_count + next(iter(counts.values()), 0)
+            is_complete = all(survey.settle() for survey in self._surveys.values())
+            parts = []
+            for payload, count in counts.items():
+                sections = {
+                    name: _features(self._surveys[payload, name], count, has_steps)
+                    for name, (_, has_steps) in _SECTIONS.get(payload, {}).items()
+                    if (payload, name) in self._surveys
+                }
+                parts.append(Schema(payload, count, sections, is_complete))
+        return _limited(parts[0]) if len(parts) == 1 else Schema.merged(parts)
 
 
-_Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
-"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes, tensors)
-by key."""
+def _widest(spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    lows, highs = zip(*spans, strict=True)
+    return min(lows), max(highs)
 
 
-class SchemaCounts(msgspec.Struct):
-    """What a `SchemaSurvey` counted, which can be merged, also in another process.
-
-    payloads: number of payloads by type, without empty ones.
-    sections: the counts of the features by payload and section.
-    """
-
-    payloads: list[int]
-    record_count: int
-    sections: dict[tuple[str, str], _Counts]
-    is_complete: bool
-
-    def merge(self, other: SchemaCounts) -> None:
-        self.payloads = [a + b for a, b in zip(self.payloads, other.payloads, strict=True)]
-        self.record_count += other.record_count
-        self.is_complete &= other.is_complete
-        for place, counts in other.sections.items():
-            mine = self.sections.setdefault(place, {})
-            known = {key: counted for key, counted in counts.items() if key in mine}
-            self.sections[place] = counts | _merged(mine, known)
-
-    def schema(self) -> Schema:
-        counts = self.sections
-        payload = self._payload()
-        sections = {
-            section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
-        }
-        examples = counts.get(("Example", "features"))
-        if payload == "SequenceExample" and examples:
-            sections["context"] = _merged(sections["context"] or {}, examples)
-        if payload == "mixed":
-            of_sequences = {name: counts.get(("SequenceExample", name)) for name in _OF_MIXED}
-            sections = {**of_sequences, "features": examples}
-        found = Schema(
-            payload,
-            self.record_count,
-            {
-                name: _features(section, self.record_count, name == "feature_lists")
-                for name, section in sections.items()
-                if section is not None
-            },
-            self.is_complete,
-        )
-        return _limited(found)
-
-    def _payload(self) -> DatasetPayload:
-        if self.record_count == 0:
-            return "none"
-        found = {kind for kind, count in zip(PAYLOAD_KINDS, self.payloads, strict=True) if count}
-        if not found:  # empty payloads are Examples without features
-            return "Example"
-        if found == {"Example", "SequenceExample"}:
-            context = self.sections.get(("SequenceExample", "context"), {})
-            alike = all(
-                key in context and _kinds(count) <= _kinds(context[key])
-                for key, count in self.sections.get(("Example", "features"), {}).items()
-            )
-            return "SequenceExample" if alike else "mixed"
-        return found.pop() if len(found) == 1 else "mixed"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as plain JSON values; the bytes of keys are characters."""
-        sections = [
-            [*place, [[key.decode("latin-1"), *counted] for key, counted in counts.items()]]
-            for place, counts in self.sections.items()
-        ]
-        return {**msgspec.structs.asdict(self), "sections": sections}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:
-        sections = {
-            (payload, section): {key.encode("latin-1"): tuple(counted) for key, *counted in counts}
-            for payload, section, counts in document["sections"]
-        }
-        return cls(**{**document, "sections": sections})
-
-
-def _kinds(counted: tuple[Any, ...]) -> set[str]:
-    return {name for name, count in zip(KIND_NAMES[1:], counted[0][1:], strict=True) if count}
-
-
-def _merged(one: _Counts, other: _Counts) -> _Counts:
-    """Add the counts of both; `one` has all keys."""
-    merged = dict(one)
-    for key, counted in other.items():
-        kinds, contents, present, (low, high), (few, many), value_bytes, tensors = counted
-        kinds_1, contents_1, present_1, (low_1, high_1), steps_1, value_bytes_1, tensors_1 = one[
-            key
-        ]
-        few_1, many_1 = steps_1
-        merged[key] = (
-            [a + b for a, b in zip(kinds_1, kinds, strict=True)],
-            [a + b for a, b in zip(contents_1, contents, strict=True)],
-            present_1 + present,
-            (min(low_1, low), max(high_1, high)),
-            (min(few_1, few), max(many_1, many)),
-            value_bytes_1 + value_bytes,
-            _merged_tensors(tensors_1, tensors),
-        )
-    return merged
-
-
-def _merged_tensors(one: Any, other: Any) -> Any:
-    """Merge what a FeatureSurvey found of raw values: None, False, or (dtype, sides)."""
-    if one is None or other is None:
-        return other if one is None else one
-    if not one or not other:
-        return False
-    dtype = one[0] if one[0] == other[0] else None
-    return dtype, merged_shape(one[1], other[1])
-
-
-def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:
+def _features(
+    survey: FeatureSurvey, record_count: int, has_steps: bool
+) -> dict[str, FeatureSchema]:
     features = {}
-    for key, counted in counts.items():
-        _, (raw, text, image), present, lengths, steps, value_bytes, tensors = counted
+    for key, kinds, contents, present, lengths, steps, value_bytes, tensors in survey.finish():
         tensor = TensorSchema.of_counts(*tensors) if tensors else None
-        if not (raw or text or image):  # bytes without values count as text
-            text = 1
-        seen = {"raw" if tensor is None else "tensor": raw, "text": text, "image": image}
-        contents: list[Any] = [content for content, count in seen.items() if count]
+        names: tuple[Content, ...] = ("raw" if tensor is None else "tensor", "text", "image")
         features[decode_key(key)] = _feature(
-            _kinds(counted),
-            contents,
+            {name for name, count in zip(KIND_NAMES[1:], kinds[1:], strict=True) if count},
+            [content for content, count in zip(names, contents, strict=True) if count],
             lengths,
             present=present,
             record_count=record_count,

@@ -36,7 +36,6 @@ TENSOR_DTYPES = tuple(_TYPES.values())
 
 _GOOD, _MALFORMED, _DTYPE = 0, 1, 2  # codes of tensor.h
 _STRINGS = 8  # the field
-_LISTED_AS_BITS = ("float16", "bfloat16")
 
 Sides: TypeAlias = tuple[int | None, ...]
 
@@ -96,7 +95,6 @@ class SerializedTensor(msgspec.Struct, frozen=True):
     has_content: whether they are stored as bytes, up to the end, or as a list.
     """
 
-    number: int
     dtype: str
     shape: tuple[int, ...]
     start: int
@@ -116,14 +114,15 @@ class SerializedTensor(msgspec.Struct, frozen=True):
         if self.has_content:
             return numbers_of(np.frombuffer(rest, np.uint8), self.dtype)
         wanted = tensor_type(self.dtype)
-        is_plain = wanted.kind in "fc" and self.dtype not in _LISTED_AS_BITS
+        are_bits = self.dtype in ("float16", "bfloat16")
+        is_plain = wanted.kind in "fc" and not are_bits
         values = np.empty(math.prod(self.shape), wanted if is_plain else np.uint64)
-        payloads.tensor_list(self.data, self.start, self.number, values.view(np.uint8))
+        payloads.read_tensor(self.data, 0, values.view(np.uint8))
         if is_plain:
             return values
         if wanted.kind == "b":
             return values.astype(np.bool_)
-        stored = np.dtype(np.uint16) if self.dtype in _LISTED_AS_BITS else wanted
+        stored = np.dtype(np.uint16) if are_bits else wanted
         numbers = values.astype(stored)
         if not (numbers.astype(np.uint64) == values).all():  # negative numbers have 64 bits
             raise _malformed("a value that its dtype cannot hold")
@@ -178,17 +177,16 @@ def read_tensor(data: BytesLike, size: int | None = None) -> SerializedTensor:
         )
     dtype = _TYPES[number]
     if code != _GOOD:
-        is_repeated = count < math.prod(shape) and not has_content
         raise CorruptDataError(
             Defect.FEATURE_SHAPE,
             "the serialised tensor has another number of values than its shape",
             found=f"{count} values",
             expected=f"{math.prod(shape)} for {dtype} {shape_text(shape)}",
             remedy="TensorFlow repeats the last value; write all with tf.io.serialize_tensor."
-            if is_repeated
+            if count < math.prod(shape) and not has_content
             else "",
         )
-    return SerializedTensor(number, dtype, shape, start, has_content, view)
+    return SerializedTensor(dtype, shape, start, has_content, view)
 
 
 def _malformed(found: str) -> CorruptDataError:
@@ -207,11 +205,10 @@ def schema_of_tensor(begins: BytesLike, size: int | None = None) -> TensorSchema
         begins: the bytes, or the first of them; of a list of values all are needed.
         size: how many bytes there are; None for the length of `begins`.
     """
-    try:
+    with suppress(CorruptDataError):
         tensor = read_tensor(begins, size)
-    except CorruptDataError:
-        return None
-    return TensorSchema(tensor.dtype, tensor.shape)
+        return TensorSchema(tensor.dtype, tensor.shape)
+    return None
 
 
 def describe_tensor(value: BytesLike) -> str | None:

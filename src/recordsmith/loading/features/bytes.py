@@ -20,8 +20,8 @@ from recordsmith.loading.features.feature import (
     ValueFeature,
     number_of_images,
 )
-from recordsmith.loading.features.numbers import check_default, row_of
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.loading.features.numbers import check_default, check_shape, corrupt, row_of
+from recordsmith.support.errors import Defect, OptionError, option
 from recordsmith.support.words import count as counted
 
 _TYPES_BY_SIZE = {
@@ -30,7 +30,6 @@ _TYPES_BY_SIZE = {
     4: ("float32", "int32"),
     8: ("float64", "int64"),
 }
-_READ_TENSOR = "Read it with rs.Serialized({key!r})."
 
 
 def is_number_type(dtype: object) -> TypeGuard[str]:
@@ -129,12 +128,7 @@ class Raw(ValueFeature):
             raise OptionError(
                 option="dtype", value=self.dtype, expected="a numeric dtype such as 'float32'"
             )
-        if not isinstance(self.shape, tuple) or not all(
-            isinstance(side, (int, np.integer)) and side >= 0 for side in self.shape
-        ):
-            raise OptionError(
-                option="shape", value=self.shape, expected="a tuple of lengths such as () or (3, 4)"
-            )
+        check_shape(self.shape, "() or (3, 4)")
         if self.default is not None and np.ndim(self.default):
             raise OptionError(option="default", value=self.default, expected="one number")
         check_default(self.default, self.dtype)
@@ -168,20 +162,16 @@ class Raw(ValueFeature):
             number = int(np.argmin(is_good))
             data, row = column[number], number // (self.count or 1)
             tensor = describe_tensor(data)
-            layouts = _layouts(len(data), shape, np.dtype(self.dtype))
-            raise CorruptDataError(
+            layouts = _layouts(len(data), shape, stored)
+            remedy = f"The bytes fit {layouts}." if layouts else ""
+            raise corrupt(
+                self.key,
+                "has the wrong size",
+                row,
+                f"{counted(len(data), 'byte')}{f' ({tensor})' if tensor else ''}",
+                f"{counted(size, 'byte')} for shape {shape} of {stored.name}",
+                f"Read it with rs.Serialized({self.key!r})." if tensor else remedy,
                 Defect.FEATURE_SHAPE,
-                f"feature {self.key!r} has the wrong size",
-                found=f"{counted(len(data), 'byte')}{f' ({tensor})' if tensor else ''}",
-                expected=f"{counted(size, 'byte')} for shape {shape} of "
-                f"{np.dtype(self.dtype).name}",
-                remedy=_READ_TENSOR.format(key=self.key)
-                if tensor
-                else f"The bytes fit {layouts}."
-                if layouts
-                else "",
-                feature=self.key,
-                record=row,
             )
         numbers = _in_place(column.packed().buffer, stored)
         if not is_whole.all():
@@ -248,13 +238,12 @@ class Text(Bytes):
             try:
                 texts.append(value.decode("utf-8", self.errors))
             except UnicodeDecodeError as error:
-                raise CorruptDataError(
-                    Defect.FEATURE_VALUE,
-                    f"feature {self.key!r} is not UTF-8: byte {error.start} is "
-                    f"0x{value[error.start]:02x} ({error.reason})",
-                    found=f"{value!r:.80}",
+                raise corrupt(
+                    self.key,
+                    f"is not UTF-8: byte {error.start} is 0x{value[error.start]:02x} "
+                    f"({error.reason})",
+                    row_of(column, len(texts)),
+                    f"{value!r:.80}",
                     remedy=f"Load it as Bytes, or pass {option('errors', 'replace')}.",
-                    feature=self.key,
-                    record=row_of(column, len(texts)),
                 ) from None
         return texts

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from recordsmith.format.example import BytesArray, Column, FeatureSpec, Kind, RaggedArray, Schema
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
-from recordsmith.loading.features.numbers import as_dtype, check_dtype, number_type, row_of
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.loading.features.numbers import as_dtype, check_dtype, corrupt, number_type, row_of
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import count_number, whole_number
 from recordsmith.support.words import count as counted
@@ -32,6 +32,7 @@ _ABSENT = b"\xff"  # the default of texts: it is not UTF-8
 _UNKNOWN = -(2**63)
 _MOST_CLASSES = 65_536  # of a row, unless declared: a file of class names may have a large number
 _KINDS: tuple[Kind, ...] = (*NUMBERS, "bytes")
+_NO_VECTOR = "is not a vector of classes"
 _DECLARE = (
     f"Pass {option('stored', 'vector')} for a 0 or 1 for each class, or "
     f"{option('stored', 'numbers')} for the numbers of the classes."
@@ -121,21 +122,8 @@ class _Classes(ValueFeature):
                 names = [name.decode("utf-8", "surrogateescape") for name in self.names]
                 expected = f"a class name; {suggest_names(value, names, 'there are none')}"
             row = row_of(column, index)
-            raise self._corrupt("has an unknown class", f"{value!r}", row, expected)
+            raise corrupt(self.key, "has an unknown class", row, f"{value!r}", expected)
         return RaggedArray(numbers, column.row_splits) if values is not column else numbers
-
-    def _corrupt(
-        self, problem: str, found: str, row: int, expected: str = "", remedy: str = ""
-    ) -> CorruptDataError:
-        return CorruptDataError(
-            Defect.FEATURE_VALUE,
-            f"feature {self.key!r} {problem}",
-            found=found,
-            expected=expected,
-            remedy=remedy,
-            feature=self.key,
-            record=row,
-        )
 
 
 @dataclass(frozen=True)
@@ -210,13 +198,13 @@ class _Hot(_Classes):
         if not is_binary.all():
             index = int(np.argmin(is_binary))
             value, row = column.reshape(-1)[index].item(), row_of(column, index)
-            raise self._corrupt("is not a vector of classes", f"{value!r}", row, "0 or 1")
+            raise corrupt(self.key, _NO_VECTOR, row, f"{value!r}", "0 or 1")
         ones = column.sum(axis=-1)
         is_good = (ones >= fewest) & (ones <= most)
         if not is_good.all():
             index = int(np.argmin(is_good))
             found, row = counted(int(ones.flat[index]), "one"), row_of(ones, index)
-            raise self._corrupt("is not a vector of one class", found, row, "a single one")
+            raise corrupt(self.key, "is not a vector of one class", row, found, "a single one")
         return as_dtype(self.key, column, self.dtype)
 
 
@@ -318,7 +306,7 @@ class MultiHot(_Hot):
             if is_bad.any():
                 row = int(np.argmax(is_bad))
                 found, expected = counted(lengths[row], "value"), f"{self.count} or none"
-                raise self._corrupt("is not a vector of classes", found, row, expected)
+                raise corrupt(self.key, _NO_VECTOR, row, found, expected)
             vectors = np.zeros((len(lengths), self.count), column.values.dtype)
             vectors[full] = column.values.reshape(-1, self.count)
             return (self._vectors(vectors, 0, self.count),)
@@ -328,7 +316,7 @@ class MultiHot(_Hot):
             if is_unclear.any():
                 found = f"{counted(self.count, 'number')}, 0 or 1, as many as there are classes"
                 row = int(full[np.argmax(is_unclear)])
-                raise self._corrupt("is ambiguous", found, row, remedy=_DECLARE)
+                raise corrupt(self.key, "is ambiguous", row, found, remedy=_DECLARE)
         hot = np.zeros((len(lengths), self.count), number_type(self.dtype))
         hot[np.repeat(np.arange(len(lengths)), lengths), self._numbers(column).values] = 1
         return (hot,)

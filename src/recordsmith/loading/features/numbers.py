@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
-from importlib import import_module
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -15,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import Column, FeatureSpec, Kind, RaggedArray
+from recordsmith.format.example.serialized_tensor import tensor_type
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_word
-from recordsmith.support.number_options import is_whole
+from recordsmith.support.number_options import is_whole, whole_number
 from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:
@@ -143,11 +143,8 @@ class Scalar(_Numbers):
 
 def number_type(dtype: Any) -> np.dtype[Any]:
     """Return the numeric dtype that `dtype` names."""
-    if dtype == "bfloat16":
-        with suppress(ImportError):
-            import_module("ml_dtypes")  # makes the name known to NumPy
     with suppress(TypeError):
-        found: np.dtype[Any] = np.dtype(dtype)
+        found = tensor_type(dtype)
         if dtype is not None and (found.kind in "biuf" or found.name == "bfloat16"):
             return found
     remedy = "Install ml_dtypes for bfloat16." if dtype == "bfloat16" else ""
@@ -190,18 +187,39 @@ def as_dtype(key: str, column: Any, dtype: str | None, *, name: str = "dtype") -
     # NumPy's own dtypes skip the checks, which would cost time for each batch
     converted = _converted(numbers, number_type(dtype) if dtype == "bfloat16" else np.dtype(dtype))
     if isinstance(converted, int):
-        number = numbers.reshape(-1)[converted].item()
-        raise CorruptDataError(
-            Defect.FEATURE_VALUE,
-            f"feature {key!r} has a number that {dtype} cannot hold",
-            found=repr(number),
+        raise corrupt(
+            key,
+            f"has a number that {dtype} cannot hold",
+            row_of(column, converted),
+            repr(numbers.reshape(-1)[converted].item()),
             remedy=f"Pass another {option(name)}, or leave it out.",
-            feature=key,
-            record=row_of(column, converted),
         )
     if isinstance(column, RaggedArray):
         return RaggedArray(converted, column.row_splits)
     return converted
+
+
+def corrupt(
+    key: str,
+    problem: str,
+    row: int,
+    found: str,
+    expected: str = "",
+    remedy: str = "",
+    defect: Defect = Defect.FEATURE_VALUE,
+) -> CorruptDataError:
+    """Return the error of the values of a feature in one row."""
+    problem = f"feature {key!r} {problem}"
+    return CorruptDataError(
+        defect, problem, found=found, expected=expected, remedy=remedy, feature=key, record=row
+    )
+
+
+def check_shape(shape: object, example: str) -> None:
+    """Raise OptionError unless it is a tuple of lengths."""
+    if not isinstance(shape, tuple) or not all(is_whole(side) and side >= 0 for side in shape):
+        expected = f"a tuple of lengths such as {example}"
+        raise OptionError(option="shape", value=shape, expected=expected)
 
 
 def row_of(column: Any, value: int) -> int:
@@ -382,12 +400,8 @@ def _stored_kinds(dtype: str | None, fill: object) -> tuple[Kind, ...]:
 
 def check_room(length: object, policy: object) -> None:
     """Check `length` and `too_long` of a padded feature."""
-    if length is not None and not (is_whole(length) and length >= 0):
-        raise OptionError(
-            option="length",
-            value=length,
-            expected="an integer of at least 0, or None for the longest row of a batch",
-        )
+    if length is not None:
+        whole_number("length", length, 0)
     check_word("too_long", policy, get_args(TooLong))
     if length is None and policy == "cut":
         raise OptionError(

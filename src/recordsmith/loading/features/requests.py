@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from recordsmith.dataset import PREVIEW_COUNT
 from recordsmith.format.example import (
@@ -21,7 +22,6 @@ from recordsmith.format.example import (
     FeatureSchema,
     FeatureSpec,
     Kind,
-    Schema,
     SchemaSurvey,
 )
 from recordsmith.format.example.payload import classify, encode_key
@@ -54,13 +54,12 @@ def resolve_requests(
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(preview, may_skip=may_skip)
-    ambiguous, lists = preview.ambiguous, preview.schema.sections.get("feature_lists", {})
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
             if key in preview.faults and not may_skip:
                 raise preview.faults[key]
-            if key in ambiguous:
+            if key in preview.ambiguous:
                 raise OptionError(
                     f"feature {name!r}: both the context and the feature lists have {key!r}",
                     option="features",
@@ -68,13 +67,6 @@ def resolve_requests(
                     remedy="Leave it out, or write the records with different keys.",
                 )
             if request is None:
-                if key in lists:
-                    raise OptionError(
-                        f"feature {name!r}: {key!r} is a feature list",
-                        option="features",
-                        value=key,
-                        remedy="Read it with rs.Steps, whose lengths show which are empty.",
-                    )
                 continue
             if request.shape is None:
                 raise OptionError(
@@ -344,7 +336,7 @@ def _check(
         if _is_required(request):
             raise no_such_key(name, key, preview)
         return
-    _check_steps(name, key, request, known, schema, may_skip=may_skip)
+    _check_steps(name, key, request, known, may_skip=may_skip)
     if known.kind == "mixed":
         if not may_skip:
             skip = f"or skip those that do not match with {option('skip_errors')}."
@@ -394,31 +386,19 @@ def _check(
 
 
 def _check_steps(
-    name: str,
-    key: str,
-    request: ColumnRequest,
-    known: FeatureSchema,
-    schema: Schema,
-    *,
-    may_skip: bool,
+    name: str, key: str, request: ColumnRequest, known: FeatureSchema, *, may_skip: bool
 ) -> None:
     """Check that a feature list is read as one, and has as many steps as a request allows."""
-    if request.in_steps and known.min_steps is None:
-        where = "the context" if schema.payload == "SequenceExample" else "Examples"
-        raise OptionError(
-            f"feature {name!r}: {key!r} is a feature of {where}",
-            option="features",
-            value=key,
-            expected="a feature list of SequenceExamples",
-            remedy="Declare it without rs.Steps.",
-        )
-    if known.min_steps is not None and not request.in_steps:
+    is_list = known.min_steps is not None
+    if request.in_steps != is_list:
         of_step = "Bytes" if known.kind == "bytes" else "Ragged"
         raise OptionError(
-            f"feature {name!r}: {key!r} is a feature list",
+            f"feature {name!r}: {key!r} is {'' if is_list else 'not '}a feature list",
             option="features",
             value=key,
-            remedy=f"Read its steps, such as rs.Steps(rs.{of_step}({key!r})).",
+            remedy=f"Read its steps, such as rs.Steps(rs.{of_step}({key!r}))."
+            if is_list
+            else "Declare it without rs.Steps.",
         )
     most, limit = known.max_steps or 0, request.max_steps
     if limit is not None and most > limit and not may_skip:
@@ -438,11 +418,10 @@ def _together(one: ColumnRequest, other: ColumnRequest) -> ColumnRequest | None:
     is_alike = (one.shape, one.in_steps) == (other.shape, other.in_steps) and (
         one.default is other.default or np.array_equal(one.default, other.default)
     )
-    limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
-    most = min(limits, default=None)
     if not (kinds and is_alike):
         return None
-    return ColumnRequest(kinds, one.shape, one.default, one.in_steps, most)
+    limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
+    return structs.replace(one, kinds=kinds, max_steps=min(limits, default=None))
 
 
 def _kind(key: str, request: ColumnRequest, known: FeatureSchema | None, preview: Preview) -> Kind:

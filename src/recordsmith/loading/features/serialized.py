@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -14,12 +13,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.format.example import BytesArray, Column, FeatureSchema, RaggedArray, Schema
+from recordsmith.format.example import BytesArray, Column, RaggedArray, Schema
 from recordsmith.format.example.serialized_tensor import (
     TENSOR_DTYPES,
     SerializedTensor,
     Sides,
     TensorSchema,
+    merged_shape,
     numbers_of,
     read_tensor,
     shape_text,
@@ -31,16 +31,14 @@ from recordsmith.loading.features.feature import (
     ValueFeature,
     number_of_images,
 )
-from recordsmith.loading.features.numbers import number_type
+from recordsmith.loading.features.numbers import corrupt, number_type
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.errors import DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
 
 _Result = TypeVar("_Result")
 _Tensors: TypeAlias = tuple[npt.NDArray[Any] | BytesArray, list[tuple[int, ...]]]
-_RAGGED_REMEDY = (
-    "Pass a shape such as (None, 4) if the first sides differ, or 'ragged' if the shapes do."
-)
 
 
 @dataclass(frozen=True)
@@ -84,12 +82,8 @@ class Serialized(ValueFeature):
                 expected="a tuple of lengths such as (3, 4), of which the first may be None, or "
                 "'ragged'",
             )
-        if self.dtype is not None and (
-            not isinstance(self.dtype, str) or self.dtype not in TENSOR_DTYPES
-        ):
-            raise OptionError(
-                option="dtype", value=self.dtype, expected=f"one of {', '.join(TENSOR_DTYPES)}"
-            )
+        if self.dtype is not None:
+            check_word("dtype", self.dtype, TENSOR_DTYPES)
         if self.dtype == "bfloat16":
             number_type(self.dtype)  # needs a package
 
@@ -100,22 +94,46 @@ class Serialized(ValueFeature):
         return (name, f"{name}_shape") if self.shape == "ragged" else (name,)
 
     def for_schema(self, schema: Schema) -> Serialized:
-        known = schema.columns.get(self.key)
-        feature = copy(self)
+        key, known = self.key, schema.columns.get(self.key)
         if known is None or known.kind != "bytes" or not known.max_length:
             return self
-        shape, dtype = _of_records(self, known)
-        count = number_of_images(None, self.key, schema)
-        if count is not None and (shape == "ragged" or None in shape):
+        shape, dtype, tensor = self.shape, self.dtype, known.tensor
+        if tensor is not None:
+            shape = tensor.shape if shape is None else shape
+            dtype = tensor.dtype if dtype is None else dtype
+            declared = TensorSchema(dtype, () if shape == "ragged" else shape)
+            is_dtype = dtype is not None and tensor.dtype in (None, dtype)
+            is_shape = shape == "ragged" or tensor.shape is None or _fits(shape, tensor.shape)
+            if not (is_dtype and is_shape and may_be_serialized(declared)):
+                name = "shape" if is_dtype else "dtype"
+                other = f"pass {option('shape', 'ragged')}" if is_dtype else "load it with rs.Bytes"
+                raise OptionError(
+                    f"feature {key!r} has tensors {tensor}",
+                    option=name,
+                    value=getattr(self, name),
+                    expected=f"the {name} of all of them",
+                    remedy=f"Leave {option(name)} out, or {other}.",
+                )
+        elif known.content != "raw" or shape is None or dtype is None:
             raise OptionError(
-                f"feature {self.key!r} has {count} tensors in each record",
+                f"feature {key!r} has {known.content} values, not only serialised tensors",
+                option="features",
+                value=key,
+                expected="values of tf.io.serialize_tensor",
+                remedy=f"Pass {option('shape')} and {option('dtype')} if some are."
+                if known.content == "raw"
+                else "",
+            )
+        count = number_of_images(None, key, schema)
+        if count is not None and (shape == "ragged" or None in (shape or ())):
+            raise OptionError(
+                f"feature {key!r} has {count} tensors in each record",
                 option="shape",
                 value=shape,
                 expected="a shape without None",
             )
-        for name, value in (("shape", shape), ("dtype", dtype), ("count", count)):
-            object.__setattr__(feature, name, value)
-        feature.__post_init__()
+        feature = replace(self, shape=shape, dtype=dtype)
+        object.__setattr__(feature, "count", count)
         return feature
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
@@ -129,8 +147,7 @@ class Serialized(ValueFeature):
                 value=self.dtype,
             )
         column = column.reshape(-1)
-        there = np.ones(len(column), np.bool_) if self.count is None else column.lengths > 0
-        values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column, there)
+        values, shapes = self._tensors_of_equal_headers(column) or self._tensors(column)
         shape = () if self.shape is None else self.shape
         if shape == "ragged":
             sides = RaggedArray(
@@ -158,20 +175,19 @@ class Serialized(ValueFeature):
                     return numbers_of(values.reshape(-1), first.dtype), [first.shape] * len(column)
         return None
 
-    def _tensors(self, column: BytesArray, there: npt.NDArray[np.bool_]) -> _Tensors:
-        """Return all values, end to end, read one by one; zeros where there are no bytes."""
+    def _tensors(self, column: BytesArray) -> _Tensors:
+        """Return all values, end to end, read one by one; zeros where one has no bytes."""
         is_text, dtype = self.dtype == "string", self.dtype or "float32"
         parts: list[Any] = []
         shapes: list[tuple[int, ...]] = []
         for number, data in enumerate(column.views()):
-            if there[number]:
+            if len(data) or self.count is None:
                 row = number // (self.count or 1)
                 tensor = self._read(data, row)
                 parts.append(self._located(tensor.values, row))
                 shapes.append(tensor.shape)
             else:
-                assert isinstance(self.shape, tuple)
-                size = math.prod(side or 0 for side in self.shape)
+                size = math.prod(self.shape)  # type: ignore[arg-type]
                 parts.append([b""] * size if is_text else np.zeros(size, tensor_type(dtype)))
         if is_text:
             return BytesArray.from_values(list(chain.from_iterable(parts))), shapes
@@ -184,14 +200,18 @@ class Serialized(ValueFeature):
         if tensor.dtype == self.dtype and is_fitting:
             return tensor
         shape = f" {shape_text(self.shape)}" if isinstance(self.shape, tuple) else ""
-        raise CorruptDataError(
+        name, remedy = "dtype", ""
+        if not is_fitting:
+            name = "shape"
+            remedy = f"Pass a shape such as (None, 4), or {option('shape', 'ragged')}."
+        raise corrupt(
+            self.key,
+            f"has a tensor of another {name}",
+            row,
+            f"{tensor.dtype} {shape_text(tensor.shape)}",
+            f"{self.dtype}{shape}",
+            remedy,
             Defect.FEATURE_VALUE if is_fitting else Defect.FEATURE_SHAPE,
-            f"feature {self.key!r} has a tensor of another {'dtype' if is_fitting else 'shape'}",
-            found=f"{tensor.dtype} {shape_text(tensor.shape)}",
-            expected=f"{self.dtype}{shape}",
-            remedy="" if is_fitting else _RAGGED_REMEDY,
-            feature=self.key,
-            record=row,
         )
 
     def _located(self, function: Callable[[], _Result], row: int) -> _Result:
@@ -203,57 +223,9 @@ class Serialized(ValueFeature):
             raise
 
 
-def _of_records(feature: Serialized, known: FeatureSchema) -> tuple[Any, str | None]:
-    """Return shape and dtype: as declared, if the records have such tensors; or else theirs."""
-    key, shape, dtype, tensor = feature.key, feature.shape, feature.dtype, known.tensor
-    if tensor is None:
-        if known.content != "raw" or shape is None or dtype is None:
-            raise OptionError(
-                f"feature {key!r} has {known.content or known.kind} values, not only serialised "
-                "tensors",
-                option="features",
-                value=key,
-                expected="values of tf.io.serialize_tensor",
-                remedy=f"Pass {option('shape')} and {option('dtype')} if some are."
-                if known.content == "raw"
-                else "",
-            )
-        return shape, dtype
-    if dtype is None:
-        dtype = tensor.dtype
-    if dtype is None or tensor.dtype not in (None, dtype):
-        raise OptionError(
-            f"feature {key!r} has tensors of several dtypes"
-            if tensor.dtype is None
-            else f"feature {key!r} has {tensor}, not {feature.dtype}",
-            option="dtype",
-            value=feature.dtype,
-            remedy=f"Leave {option('dtype')} out."
-            if tensor.dtype is not None
-            else "Load it with rs.Bytes, or write it again with one dtype in all records.",
-        )
-    if shape is None:
-        shape = tensor.shape
-    if shape == "ragged":
-        return shape, dtype
-    are_sides_known = shape is not None and None not in shape[1:]
-    if not are_sides_known or (tensor.shape is not None and not _fits(shape or (), tensor.shape)):
-        raise OptionError(
-            f"feature {key!r} has {tensor}"
-            + (f", not the shape {shape}" if are_sides_known else ", of several shapes"),
-            option="shape",
-            value=feature.shape,
-            remedy=f"Leave {option('shape')} out, or pass {option('shape', 'ragged')}.",
-        )
-    return shape, dtype
-
-
-def _fits(shape: Sides, sides: Sides) -> bool:
+def _fits(shape: Sides | None, sides: Sides) -> bool:
     """Whether tensors can have a shape; None for any side."""
-    return len(shape) == len(sides) and all(
-        side == stored or side is None or stored is None
-        for side, stored in zip(shape, sides, strict=True)
-    )
+    return merged_shape(shape, sides) in (shape, sides)
 
 
 def _splits(lengths: Iterable[int]) -> Int64Array:

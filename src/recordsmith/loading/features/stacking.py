@@ -12,10 +12,9 @@ import numpy as np
 from recordsmith.format.example import Column, FeatureSpec
 from recordsmith.image import Layout
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
-from recordsmith.loading.features.numbers import Tensor, as_dtype, number_type
+from recordsmith.loading.features.numbers import Tensor, as_dtype, check_shape
 from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import check_word
-from recordsmith.support.number_options import is_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,12 +62,7 @@ class Stack(ValueFeature):
             raise OptionError(
                 option="keys", value=keys, expected="a list of keys, such as ['B2', 'B3', 'B4']"
             )
-        if not isinstance(self.shape, tuple) or not all(
-            is_whole(side) and side >= 0 for side in self.shape
-        ):
-            raise OptionError(
-                option="shape", value=self.shape, expected="a tuple of lengths such as (257, 257)"
-            )
+        check_shape(self.shape, "(257, 257)")
         check_word("layout", self.layout, get_args(Layout))
         how: Any = self.normalise
         all_how = [how] * len(keys)
@@ -100,18 +94,8 @@ class Stack(ValueFeature):
         return "; ".join(filter(None, (band.scaling_digest() for band in self.bands))) or None
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        if self.dtype is not None:
-            dtype = number_type(self.dtype)
-        else:
-            kinds = {np.asarray(rows.columns[key]).dtype.kind for key in self.keys}
-            are_whole = kinds == {"i"} and self.normalise is None
-            dtype = np.dtype(np.int64 if are_whole else np.float32)
-        is_last = self.layout == "HWC"
-        count = len(self.bands)
-        shape = (*self.shape, count) if is_last else (count, *self.shape)
-        stacked = rows.allocate("/".join(self.keys), (rows.count, *shape), dtype)
-        for number, band in enumerate(self.bands):
-            (column,) = band.values(rows)
-            target = stacked[..., number] if is_last else stacked[:, number]
-            target[...] = as_dtype(band.key, column, dtype.name)
-        return (stacked,)
+        columns: list[Any] = [band.values(rows)[0] for band in self.bands]
+        are_whole = all(column.dtype == np.int64 for column in columns)
+        dtype = self.dtype or ("int64" if are_whole else "float32")
+        bands = [as_dtype(*band, dtype) for band in zip(self.keys, columns, strict=True)]
+        return (np.stack(bands, axis=-1 if self.layout == "HWC" else 1),)

@@ -1,11 +1,8 @@
 """Batches of k classes with m examples each, as losses that compare examples need them.
 
-The classes of all batches, epoch after epoch, are one endless sequence: lap after lap through the
-classes, each in another order. So are the records of a class. A batch takes the next k of the
-first, and for each of them the next m of the second. A class comes once in each lap, so the number
-of the lap is how often it came before, and the epoch is all that a state needs.
-
-Where a lap ends within a batch, the next one begins with members that the batch does not have yet.
+The classes of all batches, epoch after epoch, are one endless sequence of laps through all classes,
+and so are the records of a class. A class comes once in each lap, so the number of the lap is how
+often it came before, and the epoch is all that a state needs.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ from recordsmith.dataset import Dataset
 from recordsmith.loading.order.shuffle import BlockShuffle, PositionOrder
 from recordsmith.loading.order.weighted import ClassOrder, ClassRecords, DrawnInput, read_classes
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, option
-from recordsmith.support.number_options import count_number
+from recordsmith.support.errors import OptionError
+from recordsmith.support.number_options import count_number, whole_number
 from recordsmith.support.permutation import GroupPermutations
 
 
@@ -86,14 +83,7 @@ class ByClass(DrawnInput):
         self._class_records = read_classes(dataset, by)
         self.class_values = self._class_records.classes
         self.record_counts = self._class_records.record_counts
-        most = len(self.class_values)
-        if self.classes > most:
-            raise OptionError(
-                f"{option('classes', self.classes)}, but {by!r} has {most} classes",
-                option="classes",
-                value=classes,
-                expected=f"at most {most}",
-            )
+        whole_number("classes", self.classes, 1, len(self.class_values))
 
     def __repr__(self) -> str:
         return (
@@ -111,7 +101,7 @@ class _BatchOrder(ClassOrder):
     def __init__(
         self, count: int, records: ClassRecords, classes: int, examples: int, seed: int
     ) -> None:
-        super().__init__(count, records.positions, records.record_counts, records.digest)
+        super().__init__(count, records)
         self._seed = seed
         self._class_laps = _Laps(classes, seed, "classes")
         self._record_laps = _Laps(examples, seed, "records of classes")
@@ -135,7 +125,8 @@ class _BatchOrder(ClassOrder):
 class _Laps:
     """Endless sequences of the members of groups, each lap in another order.
 
-    Each `size` neighbours, counted from the beginning, are different members if there are as many.
+    Each `size` neighbours, counted from the beginning, are different members if there are as many:
+    where a lap ends within such a batch, the next begins with members that the batch does not have.
     """
 
     def __init__(self, size: int, *key: int | str) -> None:

@@ -32,15 +32,15 @@ _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
 
 
 class ClassRecords(NamedTuple):
-    """The records of each class.
+    """The records of each class, or of each weight.
 
-    classes: the values of the feature, ascending.
+    classes: the values of the feature, or the weights, ascending.
     record_counts: of each class.
     positions: of all records, sorted by class.
     digest: differs if the class of a record does.
     """
 
-    classes: list[Any]
+    classes: Any
     record_counts: Int64Array
     positions: npt.NDArray[Any]
     digest: str
@@ -143,17 +143,16 @@ class Weighted(DrawnInput):
         self.classes: Any
         if by is not None:
             remedy = f"For the weight of each record, pass {option('weights', by)}."
-            self.classes, counts, self._sorted, self._digest = read_classes(dataset, by, remedy)
-            of_classes = _class_weights(by, self.classes, weights)
-            self._shares = exact_shares(of_classes, self._draw_count)
+            self._records = read_classes(dataset, by, remedy)
+            self.classes, counts = self._records.classes, self._records.record_counts
+            self._shares = exact_shares(_class_weights(by, self.classes, weights), self._draw_count)
             self.record_counts: Any = counts.tolist()
             self.draw_counts: Any = self._shares.tolist()
         else:
-            of_records = _record_weights(dataset, weights)
-            self._sorted, self.classes, self.record_counts = _by_weight(of_records)
+            self._records = _by_weight(_record_weights(dataset, weights))
+            self.classes, self.record_counts = self._records.classes, self._records.record_counts
             self._shares = exact_shares(self.classes, self._draw_count, self.record_counts)
             self.draw_counts = self._shares
-            self._digest = _digest(of_records)
         self._with_replacement = bool(with_replacement)
 
     def __repr__(self) -> str:
@@ -167,23 +166,18 @@ class Weighted(DrawnInput):
         """Return the order of an epoch."""
         self._check_shuffle(shuffle)
         order = _IndependentOrder if self._with_replacement else _ExactOrder
-        counts = np.asarray(self.record_counts, np.int64)
-        of_classes = (len(self), self._sorted, counts, self._digest)
-        return order(*of_classes, shares=self._shares, seed=seed)
+        return order(len(self), self._records, self._shares, seed)
 
 
 class ClassOrder(PositionOrder):
     """An order of positions that are sorted by class, or by another stratum."""
 
-    def __init__(
-        self, count: int, positions: npt.NDArray[Any], record_counts: Int64Array, digest: str
-    ) -> None:
-        """`positions`: of all records, sorted by stratum."""
+    def __init__(self, count: int, records: ClassRecords) -> None:
         self.count = count
-        self._sorted = positions
-        self._record_counts = record_counts
-        self._first_records = offsets_from_lengths(record_counts)
-        self._digest = digest
+        self._sorted = records.positions
+        self._record_counts = records.record_counts
+        self._first_records = offsets_from_lengths(records.record_counts)
+        self._digest = records.digest
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the positions themselves, also if they are in a file."""
@@ -204,9 +198,9 @@ class _WeightedOrder(ClassOrder):
 
     with_replacement: bool
 
-    def __init__(self, *of_classes: Any, shares: Shares, seed: int) -> None:
+    def __init__(self, count: int, records: ClassRecords, shares: Shares, seed: int) -> None:
         """`shares`: the draws of each stratum."""
-        super().__init__(*of_classes)
+        super().__init__(count, records)
         self._shares = shares
         self._draw_order = DatasetOrder(self.count, shuffle=True, seed=seed)
         self._seed = seed
@@ -225,8 +219,8 @@ class _ExactOrder(_WeightedOrder):
 
     with_replacement = False
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._draws = ExactDraws(self._shares, self.count, self._seed)
         self._laps = GroupPermutations(self._seed, "weighted")
 
@@ -245,8 +239,8 @@ class _IndependentOrder(_WeightedOrder):
 
     with_replacement = True
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._ends = self._shares.cumsum()
 
     def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -328,14 +322,14 @@ def _checked(weights: Any) -> Shares:
     return numbers
 
 
-def _by_weight(weights: Shares) -> tuple[npt.NDArray[Any], Shares, Int64Array]:
-    """Return the positions sorted by weight, the different weights, and the records of each."""
+def _by_weight(weights: Shares) -> ClassRecords:
     positions = weights.argsort(kind="stable")
     in_order = weights[positions]
     firsts = _firsts(in_order)
     result = _positions_array(len(weights))
     result[:] = positions
-    return result, in_order[firsts], np.diff(firsts, append=len(weights))
+    counts = np.diff(firsts, append=len(weights))
+    return ClassRecords(in_order[firsts], counts, result, _digest(weights))
 
 
 def _firsts(in_order: npt.NDArray[Any]) -> Int64Array:

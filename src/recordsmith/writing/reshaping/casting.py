@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import math
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +13,7 @@ from recordsmith.writing.reshaping.recoding import ValueChange
 
 CastKind = Literal["int64", "float"]
 
-_INTEGER = re.compile(rb"\s*[+-]?[0-9]{1,99}\s*")
-_DECIMAL = re.compile(
-    rb"\s*[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})(e[+-]?[0-9]{1,4})?|nan|inf)\s*",
-    re.IGNORECASE,
-)
+_LONGEST = 200  # text of a number
 _VALUELESS = b"\x12\x00"  # a feature without a kind, or a feature list without steps
 
 
@@ -49,19 +46,18 @@ class Caster(ValueChange):
 
     def _parsed(self, text: bytes) -> Any:
         """Return the number of a text. A decimal is rounded to float32, but an integer is not."""
-        if _INTEGER.fullmatch(text):
-            number = int(text)
-            if self._kind == "int64":
-                is_same = -(2**63) <= number < 2**63
+        is_integer = self._kind == "int64" or text.strip().lstrip(b"+-").isdigit()
+        with suppress(ValueError, OverflowError), np.errstate(over="ignore"):
+            if len(text) > _LONGEST or b"_" in text:
+                pass
+            elif is_integer:
+                number = int(text)
+                if int(self._dtype(number)) == number:
+                    return number
             else:
-                is_same = abs(number) < 2**127 and int(np.float32(number)) == number
-            if is_same:
-                return number
-        elif self._kind == "float" and _DECIMAL.fullmatch(text):
-            with np.errstate(over="ignore"):
-                rounded = np.float32(text.decode())
-            if np.isfinite(rounded) or b"n" in text.lower():  # nan or inf
-                return rounded
+                rounded = np.float32(float(text))
+                if np.isfinite(rounded) or not math.isfinite(float(text)):
+                    return rounded
         raise self._misfit(text[:80].decode("utf-8", "surrogateescape"))
 
     def _misfit(self, value: object) -> CorruptDataError:

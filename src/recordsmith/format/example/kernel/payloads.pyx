@@ -127,28 +127,19 @@ def copy_padded(const uint8_t[::1] buffer not None, const int64_t[::1] starts no
         raise IndexError("a value lies outside the buffer or its row")
 
 
-def read_tensor(const uint8_t[::1] data not None, uint64_t missing):
+def read_tensor(const uint8_t[::1] data not None, uint64_t missing, uint8_t[::1] out=None):
     """Read a serialised tensor, of which some last bytes may be missing.
 
     Returns a TENSOR_ code of tensor.h, the number of the dtype, the sides, how many values there
-    are, where they begin, and whether they are stored as bytes.
+    are, where they begin, and whether they are stored as bytes. A list of values is copied to
+    `out`, if it is given: floats as they are, others as uint64.
     """
     cdef tensor_t found
     cdef int i, code
     memset(&found, 0, sizeof(found))
     found.values = span_of(&data[0], data.shape[0])
     code = c_read_tensor(found.values, missing, &found)
+    if out is not None and (code or not read_tensor_values(&found, 0, &out[0], out.shape[0])):
+        raise IndexError("the list is not one that fits the memory for it")
     sides = tuple([found.sides[i] for i in range(found.rank)])
     return code, found.dtype, sides, found.count, found.values.at - &data[0], found.has_content != 0
-
-
-def tensor_list(const uint8_t[::1] data not None, int64_t start, int dtype,
-                uint8_t[::1] out not None):
-    """Copy the list of values of a tensor that `read_tensor` has read: floats as they are, others
-    as uint64."""
-    cdef tensor_t found
-    memset(&found, 0, sizeof(found))
-    found.dtype = dtype
-    found.values = span_of(&data[start], data.shape[0] - start)
-    if not read_tensor_values(&found, 0, &out[0], out.shape[0]):
-        raise IndexError("the list is not one that fits the memory for it")
