@@ -124,16 +124,6 @@ def test_lists_that_are_not_packed(tf: Any, dtype: str, sides: bytes, values: by
     assert_as_tensorflow_reads(tf, data, dtype, found)
 
 
-def test_a_cut_tensor_is_refused_by_both(tf: Any) -> None:
-    data = tf.io.serialize_tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).numpy()
-    for stop in range(len(data)):
-        with pytest.raises(CorruptDataError):
-            read(data[:stop])
-        if stop > 16:  # before, TensorFlow makes zeros of a missing value, or a scalar
-            with pytest.raises(tf.errors.InvalidArgumentError):
-                tf.io.parse_tensor(data[:stop], tf.float32)
-
-
 def test_the_program_for_tensorflow_parses_them(tf: Any, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     rows = [

@@ -13,7 +13,7 @@ from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
-from recordsmith.support.errors import CorruptDataError, OptionError
+from recordsmith.support.errors import OptionError
 
 COUNTS = [2, 0, 3, 1, 0, 4]
 OPTIONS: list[dict[str, Any]] = [
@@ -105,28 +105,6 @@ def test_raw_pixels_and_masks_of_their_own(
     image = rs.Image("images", fit="pad", count="ragged")
     none = only(written(tmp_path, records)[[1, 4]], {"x": image})
     assert none["x"].row_splits.tolist() == [0, 0, 0]
-
-
-def test_bad_images_of_lists_are_errors_of_their_record(
-    tmp_path: Path, records: list[dict[str, Any]]
-) -> None:
-    few = {**records[2], "masks": records[2]["masks"][:2]}
-    bad = {**records[2], "images": [*records[2]["images"][:2], b"?"]}
-    dataset = written(tmp_path, [records[0], few, bad, records[5], records[3]])
-    features = {"x": rs.Image("images", 8, count="ragged"), "m": rs.Mask("masks", count="ragged")}
-    faults: list[tuple[int, dict[str, Any]]] = [
-        (1, {"found": "2 masks", "expected": "3", "feature": "masks"}),
-        (2, {"match": "image 2 of 3", "feature": "images"}),
-    ]
-    for row, fields in faults:
-        with raises(CorruptDataError, record=row, **fields):
-            only(dataset[[0, row]], features)
-    batch = only(dataset, features, skip_errors=2)
-    assert batch["x"].lengths.tolist() == batch["m"].lengths.tolist() == [2, 4, 1]
-    short = rs.Image("images", 8, count="padded", length=3)
-    with raises(CorruptDataError, record=3, found="4 images", expected="at most 3"):
-        only(dataset[[0, 3]], {"x": short})
-    assert only(dataset[[0, 3]], {"x": short}, skip_errors=1)["x_lengths"].tolist() == [2]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ cover is seen in the image.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.reading import written
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_MASK
 from recordsmith.image import encode_mask
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import CorruptDataError, OptionError
 
 SIDES = [(40, 60), (64, 32), (33, 77), (50, 50), (48, 48)]
 FITS: list[dict[str, Any]] = [
@@ -155,37 +154,6 @@ def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> 
 
 IMAGE = rs.Image(size=8)
 PADDED = rs.Mask(OBJECT_MASK, count="padded", length=3)
-TOO_FEW = {"found": "1 mask", "expected": "2", "defect": Defect.FEATURE_SHAPE}
-
-
-@pytest.mark.parametrize("count", ["ragged", "padded"])
-@pytest.mark.parametrize(
-    ("change", "fields"),
-    [
-        (lambda masks: masks[:1], TOO_FEW),
-        (lambda masks: [*masks, masks[0]], {"found": "3 masks"}),
-        (lambda masks: [masks[0], encode_mask(np.ones((3, 4), np.uint8))], {"found": "4 x 3"}),
-        (lambda masks: [masks[0], b""], {"match": "mask 1 of 2: .*empty"}),
-        (lambda masks: [masks[0], b"junk"], {"match": "mask 1 of 2"}),
-        (lambda masks: [masks[0][:45], masks[1]], {"match": "mask 0 of 2"}),
-    ],
-)
-def test_bad_masks_are_errors_of_their_record(
-    tmp_path: Path, images: Any, change: Any, fields: dict[str, Any], count: Any
-) -> None:
-    good = example(2, images)
-    bad = {**good, OBJECT_MASK: change(good[OBJECT_MASK])}
-    dataset = written(tmp_path, [good, bad, good])
-    features = {
-        "image": rs.Image(size=30),
-        "boxes": rs.Boxes(),
-        "masks": rs.Mask(OBJECT_MASK, count=count),
-    }
-    fields = {"record": 1, "path": tmp_path / "0.tfrecord", "feature": OBJECT_MASK} | fields
-    with raises(CorruptDataError, **fields):
-        only(dataset, features)
-    batch = only(dataset, features, skip_errors=1)
-    assert len(batch["masks"]) == len(batch["boxes"]) == 2
 
 
 def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
@@ -226,54 +194,10 @@ def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) 
 
 
 def test_of_several_images_each_has_its_boxes_and_masks(dataset: rs.Dataset) -> None:
-    features = {
-        "a": rs.Image(size=30),
-        "b": rs.Image(size=8, fit="crop-or-pad"),
-        "in_a": rs.Boxes(of="a"),
-        "in_b": rs.Boxes(of="b"),
-        "mask_a": rs.Mask(OBJECT_MASK, of="a"),
-        "mask_b": rs.Mask(OBJECT_MASK, of="in_b"),
-    }
-    batch = only(dataset, features)
-    for name in "ab":
-        np.testing.assert_array_equal(batch[f"mask_{name}"].lengths, batch[f"in_{name}_lengths"])
-    assert batch["mask_a"].values.shape[1:] == (30, 30)
-    assert batch["mask_b"].values.shape[1:] == (8, 8)
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 5])
-def test_ranks_and_resuming_change_nothing(dataset: rs.Dataset, world_size: int) -> None:
-    features = {
-        "image": rs.Image(size=24, fit="random-crop", flip="both"),
-        "boxes": rs.Boxes(of="image"),
-        "masks": rs.Mask(OBJECT_MASK),
-        "images": rs.Image(OBJECT_MASK, 9, "random-crop", count="ragged"),
-        "id": "id",
-    }
-
-    def make(rank: int, size: int = world_size, **options: Any) -> rs.Loader:
-        options = {"batch_size": 2, "threads": 0, "rank": rank, "world_size": size} | options
-        return rs.Loader(dataset, features, shuffle=True, seed=3, last_batch="pad", **options)
-
-    def rows(batches: Any) -> dict[int, Any]:
-        """By id; a record that pads the last batches is equal to itself."""
-        return {
-            int(batch["id"][row]): [batch[name][row].tolist() for name in ("masks", "images")]
-            for batch in batches
-            for row in range(len(batch["id"]))
-        }
-
-    found: dict[int, Any] = {}
-    for rank in range(world_size):
-        loader = make(rank, threads=2)
-        batches, states = [], [loader.state_dict()]
-        for batch in loader:
-            batches.append(batch)
-            states.append(loader.state_dict())
-        found |= rows(batches)
-        for step, state in enumerate(states[:-1]):
-            again = make(rank)
-            again.load_state_dict(json.loads(json.dumps(state)))
-            for ours, theirs in zip(again, batches[step:], strict=True):
-                assert all(ours[name].tolist() == theirs[name].tolist() for name in ours)
-    assert found == rows(make(0, 1, batch_size=14))
+    images = {"a": rs.Image(size=30), "b": rs.Image(size=8, fit="crop-or-pad")}
+    boxes = {f"in_{name}": rs.Boxes(of=name) for name in images}
+    masks = {"of_a": rs.Mask(OBJECT_MASK, of="a"), "of_b": rs.Mask(OBJECT_MASK, of="in_b")}
+    batch = only(dataset, images | boxes | masks)
+    for name, side in (("a", 30), ("b", 8)):
+        assert batch[f"of_{name}"].lengths.tolist() == batch[f"in_{name}_lengths"].tolist()
+        assert batch[f"of_{name}"].values.shape[1:] == (side, side)

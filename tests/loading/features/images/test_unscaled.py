@@ -13,7 +13,7 @@ from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import OptionError
 
 from .test_image import FITS
 
@@ -179,31 +179,6 @@ def test_masks_boxes_and_patches_follow(records: Records) -> None:
     ):
         assert pixels[top:bottom, left:right].all()
         assert pixels.sum() == (bottom - top) * (right - left)
-
-
-@pytest.mark.parametrize(
-    ("good", "bad", "dtype", "defect"),
-    [
-        (bytes(48), {"x": bytes(47)}, "float32", Defect.FEATURE_SHAPE),
-        (bytes(48), {"depth": 2, "x": bytes(96)}, "float32", Defect.FEATURE_SHAPE),
-        (bytes(48), {"height": 2**40, "depth": 2**40}, "float32", Defect.FEATURE_SHAPE),
-        ([1] * 12, {"x": [0] * 11}, "uint8", Defect.FEATURE_SHAPE),
-        ([1] * 12, {"x": [256] * 12}, "uint8", Defect.FEATURE_VALUE),
-        ([1] * 12, {"x": [-1] * 12}, "uint16", Defect.FEATURE_VALUE),
-        ([1] * 12, {"x": [2**24 + 1] * 12}, "float32", Defect.FEATURE_VALUE),
-    ],
-)
-def test_bad_pixels_are_named_or_skipped(
-    records: Records, good: Any, bad: dict[str, Any], dtype: Any, defect: Defect
-) -> None:
-    row = {"x": good, "height": 3, "depth": 1}
-    image = rs.Image("x", 4, channels=1, raw_shape=("height", 4, "depth"), raw_dtype=dtype)
-    dataset = records(row, {**row, **bad}, row)
-    with raises(CorruptDataError, defect=defect, record=1, feature="x") as caught:
-        batch(dataset, x=image)
-    assert defect is Defect.FEATURE_SHAPE or "raw_dtype" in caught.value.remedy
-    loader = rs.Loader(dataset, {"x": image}, batch_size=3, skip_errors=1)
-    assert [len(made["x"]) for made in loader] == [2]
 
 
 def test_what_the_schema_shows_is_refused_at_once(records: Records) -> None:

@@ -180,30 +180,3 @@ def test_what_the_datasets_show(tmp_path: Path) -> None:
         assert caught.value.option == option, caught.value
     for source in (unnamed, both, rs.Mix([(numbers, 1)])):
         assert {*loaded(source, given, batch_size=10).tolist()} == {*WHICH}
-
-
-@pytest.mark.parametrize("feature", [rs.Label("k", (2,)), rs.OneHot("k", shape=(2,)),
-                                     rs.MultiHot("k")])  # fmt: skip
-def test_resuming_and_ranks(tmp_path: Path, feature: Any) -> None:
-    values = [[NAMES[number % 4], NAMES[number % 3]] for number in range(23)]
-    dataset = dataset_of(tmp_path, values)
-    expected = rs.Examples(dataset, {"x": feature}).batch(range(23))["x"].tolist()
-
-    def rows(loader: rs.Loader) -> list[Any]:
-        return [
-            row for batch in loader for row in zip(batch["id"], batch["x"].tolist(), strict=True)
-        ]
-
-    for world_size in range(1, 6):
-        seen = []
-        for rank in range(world_size):
-            options: Any = {"batch_size": 3, "shuffle": True, "seed": 1}
-            options |= {"rank": rank, "world_size": world_size}
-            whole = rs.Loader(dataset, {"x": feature, "id": "id"}, **options)
-            own = rows(whole)
-            seen += own
-            for step in range(len(whole)):
-                loader = rs.Loader(dataset, {"x": feature, "id": "id"}, **options)
-                loader.load_state_dict(whole.state_after(step))
-                assert rows(loader) == own[3 * step :]
-        assert [row for _, row in sorted(seen)] == expected

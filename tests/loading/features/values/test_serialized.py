@@ -177,18 +177,6 @@ def test_what_the_schema_shows_to_be_wrong(
         rs.Loader(dataset, {"x": rs.Serialized(key, **options)}, batch_size=5)
 
 
-@pytest.mark.parametrize("key", ["odd", "dtypes"])
-def test_records_with_another_tensor_are_skipped(dataset: rs.Dataset, key: str) -> None:
-    features = {"x": rs.Serialized(key, (3, 4), "float32"), "id": rs.Scalar("id")}
-    loader = rs.Loader(dataset, features, batch_size=5, skip_errors=9)
-    batches = list(loader)
-    kept = [row for row in range(ROWS) if row % 5]
-    np.testing.assert_array_equal(np.concatenate([batch["x"] for batch in batches]), FIXED[kept])
-    assert {error.record for error in loader.skipped} == set(range(0, ROWS, 5))
-    with raises(rs.CorruptDataError, record=0, feature=key):
-        next(iter(rs.Loader(dataset, features, batch_size=5)))
-
-
 def test_the_record_of_one_of_several_tensors(tmp_path: Path) -> None:
     values = [[serialized([1]), serialized([1])], [serialized([1]), serialized([1, 2])]]
     dataset = written(tmp_path, [{"x": value} for value in values])
@@ -205,25 +193,3 @@ def test_tensors_that_repeat_values_are_refused(tmp_path: Path) -> None:
     feature = rs.Serialized("x", (1 << 15, 1 << 15), "float32")
     with raises(rs.CorruptDataError, record=0, found="1 values"):
         next(iter(rs.Loader(dataset, {"x": feature}, batch_size=2)))
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 3, 5])
-def test_ranks_and_resuming(dataset: rs.Dataset, world_size: int) -> None:
-    features = {"x": rs.Serialized("ragged"), "id": rs.Scalar("id")}
-
-    def loader(rank: int) -> rs.Loader:
-        return rs.Loader(
-            dataset, features, batch_size=2, shuffle=True, seed=1, epochs=1, rank=rank,
-            world_size=world_size,
-        )  # fmt: skip
-
-    for rank in range(world_size):
-        whole = loader(rank)
-        expected = [(batch["id"].tolist(), batch["x"].tolist()) for batch in whole]
-        for ids, rows in expected:
-            assert rows == [RAGGED[row].tolist() for row in ids]
-        for step in range(len(expected)):
-            resumed = loader(rank)
-            resumed.load_state_dict(whole.state_after(step))
-            rest = [(batch["id"].tolist(), batch["x"].tolist()) for batch in resumed]
-            assert rest == expected[step:]

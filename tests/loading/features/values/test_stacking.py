@@ -11,7 +11,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import OptionError
 
 SHAPE = (3, 5)
 BANDS = ["B2", "B3", "B4"]
@@ -96,34 +96,6 @@ def test_normalised_by_band(dataset: rs.Dataset) -> None:
     assert states[0] == states[1] != states[2]
 
 
-def test_resume_and_ranks(dataset: rs.Dataset) -> None:
-    """Batches after a state, and rows of ranks, are those of one loader, also of images."""
-    image = rs.Image(
-        "B2", 2, "random-crop", channels=1, raw_shape=SHAPE, raw_dtype="float32", flip="both"
-    )
-    features = {"x": rs.Stack(BANDS, SHAPE), "image": image, "at": rs.Position()}
-
-    def loader(**options: Any) -> rs.Loader:
-        return rs.Loader(dataset, features, shuffle=True, **{"batch_size": 2, **options})
-
-    first = loader()
-    batches = list(first)
-    for step in range(1, len(batches)):
-        again = loader(threads=0)
-        again.load_state_dict(first.state_after(step))
-        np.testing.assert_equal(list(again), batches[step:])
-    rows = {batch["at"][row]: {name: batch[name][row] for name in batch}
-            for batch in batches for row in range(len(batch["at"]))}  # fmt: skip
-    for count in range(1, 6):
-        ranks = [loader(rank=rank, world_size=count, threads=0) for rank in range(count)]
-        seen = [
-            {name: batch[name][row] for name in batch}
-            for rank in ranks for batch in rank for row in range(len(batch["at"]))
-        ]  # fmt: skip
-        assert sorted(row["at"] for row in seen) == list(range(COUNT))
-        np.testing.assert_equal(seen, [rows[row["at"]] for row in seen])
-
-
 def test_bands_that_do_not_fit(tmp_path: Path) -> None:
     rows = [{"B2": [1.0, 2.0], "B3": [3.0, 4.0], "raw": b"a"}, {"B2": [5.0, 6.0], "raw": b"b"}]
     dataset = written(tmp_path, rows)
@@ -137,25 +109,3 @@ def test_bands_that_do_not_fit(tmp_path: Path) -> None:
     ):
         with raises(OptionError, match=words):
             stacked(dataset, rs.Stack(keys, shape))
-
-
-@pytest.mark.parametrize(
-    ("band", "defect"),
-    [([0.0] * 14, Defect.FEATURE_SHAPE), (None, Defect.MISSING_FEATURE),
-     ([1] * 15, Defect.FEATURE_KIND), ([1e9] * 15, Defect.FEATURE_VALUE)],
-)  # fmt: skip
-def test_a_record_that_differs_is_named_or_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, band: Any, defect: Defect
-) -> None:
-    from recordsmith.loading.order import inputs
-
-    monkeypatch.setattr(inputs, "PREVIEW_COUNT", 4)
-    rows = [flat(bands(number)) for number in range(COUNT)]
-    del rows[5]["B3"]
-    rows[5] |= {} if band is None else {"B3": band}
-    features = {"x": rs.Stack(BANDS, SHAPE, dtype="float16")}
-    dataset = written(tmp_path, rows)
-    with raises(CorruptDataError, defect=defect, record=5, feature="B3"):
-        list(rs.Loader(dataset, features, batch_size=3))
-    with rs.Loader(dataset, features, batch_size=3, skip_errors=1) as loader:
-        assert sum(len(batch["x"]) for batch in loader) == COUNT - 1
