@@ -136,19 +136,3 @@ def test_a_dataset_of_sequences_is_read_as_columns(tmp_path: Any) -> None:
     assert dataset.filter("id >= 2").read_columns(["x"])["x"].lengths.tolist() == [2, 3]
     columns, validity = dataset.read_columns(["x"], with_validity=True)
     assert validity["x"].all()
-
-
-def test_conditions_see_feature_lists(tmp_path: Any) -> None:
-    lists = [{"x": [[row], [row + 10]] * row} for row in range(4)] + [{}]
-    dataset = written(
-        tmp_path, [encode_sequence_example({"id": row}, own) for row, own in enumerate(lists)]
-    )
-    for where, ids in {
-        "x == 13": [3],
-        "x > 1 and id < 3": [1, 2],
-        "len(x) >= 4": [2, 3],
-        "not has(x)": [0, 4],
-    }.items():
-        assert dataset.filter(where).read_columns(["id"])["id"].tolist() == ids  # type: ignore[union-attr]
-    with pytest.raises(rs.OptionError, match="y"):
-        dataset.filter("y == 1")

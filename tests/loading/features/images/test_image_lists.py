@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
-from recordsmith.support.errors import OptionError
 
 COUNTS = [2, 0, 3, 1, 0, 4]
 OPTIONS: list[dict[str, Any]] = [
@@ -105,28 +103,6 @@ def test_raw_pixels_and_masks_of_their_own(
     image = rs.Image("images", fit="pad", count="ragged")
     none = only(written(tmp_path, records)[[1, 4]], {"x": image})
     assert none["x"].row_splits.tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("options", "others", "option"),
-    [
-        ({"count": "some"}, {}, "count"),
-        ({"count": "ragged", "length": 3}, {}, "length"),
-        ({"count": "padded", "too_long": "cut"}, {}, "length"),
-        ({"count": "padded", "length": -1}, {}, "length"),
-        ({"count": "ragged", "raw_shape": ("h", "w", 3)}, {}, "count"),
-        ({}, {}, "shape"),
-        ({"count": "ragged"}, {"m": rs.Mask("masks", count="padded")}, "count"),
-        ({"count": "ragged"}, {"m": rs.Mask("masks", count=2)}, "count"),
-        ({"count": "ragged"}, {"m": rs.Boxes()}, "of"),
-    ],
-)
-def test_options_of_lists(
-    tmp_path: Path, records: list[dict[str, Any]], options: Any, others: Any, option: str
-) -> None:
-    dataset = written(tmp_path, records)
-    with raises(OptionError, option=option):
-        rs.Loader(dataset, {"x": rs.Image("images", 8, **options)} | others, batch_size=2)
 
 
 def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, Any]]) -> None:

@@ -153,6 +153,7 @@ def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> 
 
 
 IMAGE = rs.Image(size=8)
+LIST = rs.Image(OBJECT_MASK, 8, count="ragged")
 PADDED = rs.Mask(OBJECT_MASK, count="padded", length=3)
 
 
@@ -186,6 +187,10 @@ def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
         ({"b": rs.Boxes(), "m": rs.Mask(OBJECT_MASK)}, "size"),
         ({"a": rs.Patches(8, 2), "m": rs.Mask(OBJECT_MASK)}, "count"),
         ({"a": IMAGE, "b": rs.Boxes(length=3), "m": PADDED}, "length"),
+        ({"a": rs.Image(OBJECT_MASK, 8)}, "shape"),
+        ({"a": LIST, "m": PADDED}, "count"),
+        ({"a": LIST, "m": rs.Mask(OBJECT_MASK, count=2)}, "count"),
+        ({"a": LIST, "m": rs.Boxes()}, "of"),
     ],
 )
 def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) -> None:
