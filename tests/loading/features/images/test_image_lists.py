@@ -43,49 +43,40 @@ def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("width", [None, 4, 2])
 def test_an_image_of_a_list_is_what_it_is_alone(
-    tmp_path: Path, records: list[dict[str, Any]], options: dict[str, Any]
+    tmp_path: Path, records: list[dict[str, Any]], options: dict[str, Any], width: int | None
 ) -> None:
-    dataset = written(tmp_path, records)
-    kinds: Any = {"ragged": {}, "padded": {}, "cut": {"length": 2, "too_long": "cut"}}
-    for kind, more in kinds.items():
-        count: Any = "ragged" if kind == "ragged" else "padded"
-        features = {
-            "x": rs.Image("images", **options, count=count, **more),
-            "m": rs.Mask("masks", count=count, fill=9),
-            "names": rs.Text("names", "ragged"),
-        }
-        batch = only(dataset, features)
-        width = {"ragged": None, "padded": 4, "cut": 2}[kind]
-        lengths = np.minimum(COUNTS, width or 4)
-        if width is None:
-            np.testing.assert_array_equal(batch["x"].row_splits, np.cumsum([0, *lengths]))
-            np.testing.assert_array_equal(batch["m"].row_splits, batch["x"].row_splits)
-        else:
-            np.testing.assert_array_equal(batch["x_lengths"], lengths)
-            np.testing.assert_array_equal(batch["m_lengths"], lengths)
-            assert batch["x"].shape[:2] == batch["m"].shape[:2] == (len(COUNTS), width)
-        for row, record in enumerate(records):
-            kept = slice(None, int(lengths[row]))
-            assert batch["names"][row] == record["names"]
-            assert len(batch["x"][row]) == (lengths[row] if width is None else width)
-            for at in range(lengths[row]):
-                one = {"i": record["images"][at], "m": record["masks"][at]}
-                # at the same place of the epoch, so that its random numbers are the same
-                alone = written(tmp_path, [one] * (row + 1))
-                same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
-                expected = only(alone, same)
-                for name in ("x", "m"):
-                    found, image = batch[name][row][at], expected[name][row]
-                    if options == {"fit": "pad"}:  # the frame is that of the batch
-                        height, width_of = expected["x_sizes"][row]
-                        assert batch["x_sizes"][row][at].tolist() == [height, width_of]
-                        found, image = found[:height, :width_of], image[:height, :width_of]
-                    np.testing.assert_array_equal(found, image)
-            if width is not None:
-                black = batch["x"][row][kept.stop :]
-                assert (black == (-0.5 if "mean" in options else 0)).all()
-                assert (batch["m"][row][kept.stop :] == 9).all()
+    count: Any = "ragged" if width is None else "padded"
+    more: Any = {"length": 2, "too_long": "cut"} if width == 2 else {}
+    features = {
+        "x": rs.Image("images", **options, count=count, **more),
+        "m": rs.Mask("masks", count=count, fill=9),
+        "names": rs.Text("names", "ragged"),
+    }
+    batch = only(written(tmp_path, records), features)
+    assert list(batch["names"]) == [record["names"] for record in records]
+    lengths = np.minimum(COUNTS, width or 4)
+    for name in ("x", "m"):
+        counted = batch[name].lengths if width is None else batch[f"{name}_lengths"]
+        np.testing.assert_array_equal(counted, lengths)
+        assert [*map(len, batch[name])] == [*(lengths if width is None else [width] * len(COUNTS))]
+    for row, at in ((row, at) for row, kept in enumerate(lengths) for at in range(kept)):
+        # at the same place of the epoch, so that its random numbers are the same
+        one = {"i": records[row]["images"][at], "m": records[row]["masks"][at]}
+        same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
+        expected = only(written(tmp_path, [one] * (row + 1)), same)
+        for name in ("x", "m"):
+            found, image = batch[name][row][at], expected[name][row]
+            if options == {"fit": "pad"}:  # the frame is that of the batch
+                own_height, own_width = expected["x_sizes"][row]
+                assert batch["x_sizes"][row][at].tolist() == [own_height, own_width]
+                found, image = found[:own_height, :own_width], image[:own_height, :own_width]
+            np.testing.assert_array_equal(found, image)
+    if width is not None:
+        is_padding = np.arange(width) >= lengths[:, np.newaxis]
+        assert (batch["x"][is_padding] == (-0.5 if "mean" in options else 0)).all()
+        assert (batch["m"][is_padding] == 9).all()
 
 
 def test_raw_pixels_and_masks_of_their_own(
