@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.reading import write_records
 
 import recordsmith as rs
 from recordsmith.format.example.serialized_tensor import TENSOR_DTYPES, describe_tensor, read_tensor
@@ -118,11 +119,9 @@ def test_the_program_for_tensorflow_parses_them(tf: Any, tmp_path: Path) -> None
         }
         for row in range(4)
     ]
-    path = tmp_path / "tensors.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for row in rows:
-            encoded = {key: tf.io.serialize_tensor(value).numpy() for key, value in row.items()}
-            writer.write_example({**encoded, "two": list(encoded.values())[:2]})
+    encoded = [{key: tf.io.serialize_tensor(row[key]).numpy() for key in row} for row in rows]
+    records = [{**row, "two": list(row.values())[:2]} for row in encoded]
+    path = write_records(tmp_path / "tensors.tfrecord", records)
     program = tmp_path / "program.py"
     program.write_text(rs.reader_code(path, "tf"), "utf-8")
     dataset = runpy.run_path(str(program))["dataset"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.reading import written
+from tests.reading import only_batch, written
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
@@ -37,11 +37,6 @@ def records(images: ModuleType) -> list[dict[str, Any]]:
     return found
 
 
-def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
-    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
-    return batch
-
-
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("width", [None, 4, 2])
 def test_an_image_of_a_list_is_what_it_is_alone(
@@ -54,7 +49,7 @@ def test_an_image_of_a_list_is_what_it_is_alone(
         "m": rs.Mask("masks", count=count, fill=9),
         "names": rs.Text("names", "ragged"),
     }
-    batch = only(written(tmp_path, records), features)
+    batch = only_batch(written(tmp_path, records), features)
     assert list(batch["names"]) == [record["names"] for record in records]
     lengths = np.minimum(COUNTS, width or 4)
     for name in ("x", "m"):
@@ -65,7 +60,7 @@ def test_an_image_of_a_list_is_what_it_is_alone(
         # at the same place of the epoch, so that its random numbers are the same
         one = {"i": records[row]["images"][at], "m": records[row]["masks"][at]}
         same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
-        expected = only(written(tmp_path, [one] * (row + 1)), same)
+        expected = only_batch(written(tmp_path, [one] * (row + 1)), same)
         for name in ("x", "m"):
             found, image = batch[name][row][at], expected[name][row]
             if options == {"fit": "pad"}:  # the frame is that of the batch
@@ -85,14 +80,14 @@ def test_raw_pixels_and_masks_of_their_own(
     pixels = np.arange(3 * 4 * 5 * 3, dtype=np.uint8).reshape(3, 4, 5, 3)
     rows = [[pixels[0].tobytes()], [], [image.tobytes() for image in pixels]]
     dataset = written(tmp_path, [{"raw": row} for row in rows])
-    batch = only(dataset, {"x": rs.Image("raw", raw_shape=(4, 5, 3), count="ragged")})
+    batch = only_batch(dataset, {"x": rs.Image("raw", raw_shape=(4, 5, 3), count="ragged")})
     np.testing.assert_array_equal(batch["x"].values, pixels[[0, 0, 1, 2]])
     mask = rs.Mask("masks", size=6, count="padded", length=5)
-    batch = only(written(tmp_path, records), {"m": mask})
+    batch = only_batch(written(tmp_path, records), {"m": mask})
     assert batch["m"].shape == (6, 5, 6, 6)
     np.testing.assert_array_equal(batch["m_lengths"], COUNTS)
     image = rs.Image("images", fit="pad", count="ragged")
-    none = only(written(tmp_path, records)[[1, 4]], {"x": image})
+    none = only_batch(written(tmp_path, records)[[1, 4]], {"x": image})
     assert none["x"].row_splits.tolist() == [0, 0, 0]
 
 
@@ -102,9 +97,9 @@ def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, An
 
     dataset = written(tmp_path, records)
     features = {"x": rs.Image("images", 8, count="ragged")}
-    whole = only(dataset, features)["x"]
-    halved = only(dataset, features, map_examples=halve)["x"]
+    whole = only_batch(dataset, features)["x"]
+    halved = only_batch(dataset, features, map_examples=halve)["x"]
     np.testing.assert_array_equal(halved.values, whole.values[:, ::2, ::2])
     assert halved.lengths.tolist() == COUNTS
-    assert (whole == only(dataset, features)["x"]).all()
-    assert (whole[[0, 2]] != only(dataset[[0, 5]], features)["x"]).tolist() == [False, True]
+    assert (whole == only_batch(dataset, features)["x"]).all()
+    assert (whole[[0, 2]] != only_batch(dataset[[0, 5]], features)["x"]).tolist() == [False, True]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.raising import raises
-from tests.reading import written
+from tests.reading import only_batch, written
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_MASK
@@ -62,11 +62,6 @@ def dataset(tmp_path: Path, images: Any) -> rs.Dataset:
     return written(tmp_path, [example(number, images) for number in range(14)])
 
 
-def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
-    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
-    return batch
-
-
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("flip", [None, "both"])
 @pytest.mark.parametrize(
@@ -81,7 +76,7 @@ def test_each_mask_covers_the_object_of_its_box(
         "boxes": rs.Boxes(unit="pixel", **boxes),
         "image": rs.Image(**fit, flip=flip, channels=1),
     }
-    batch = only(dataset, features, seed=5)
+    batch = only_batch(dataset, features, seed=5)
     grey, masks = batch["image"][..., 0], batch["masks"]
     np.testing.assert_array_equal(masks.lengths, batch["boxes_lengths"])
     np.testing.assert_array_equal(batch["padded_lengths"], batch["boxes_lengths"])
@@ -108,7 +103,7 @@ def test_masks_of_patches(dataset: rs.Dataset, with_boxes: bool) -> None:
     boxes = {"boxes": rs.Boxes()} if with_boxes else {}
     patches = rs.Patches(20, 3, flip="both", channels=1)
     features = {"image": patches, "masks": rs.Mask(OBJECT_MASK, count="padded"), **boxes}
-    batch = only(dataset, features)
+    batch = only_batch(dataset, features)
     assert batch["masks"].shape[:2] == (14, 3)
     for row, patch in np.ndindex(14, 3):
         count = batch["masks_lengths"][row, patch]
@@ -126,14 +121,16 @@ def test_masks_of_patches(dataset: rs.Dataset, with_boxes: bool) -> None:
 def test_without_boxes_all_masks_stay(dataset: rs.Dataset) -> None:
     image, corner = rs.Image(size=8, fit="crop-or-pad"), {"size": 8, "fit": "crop-or-pad"}
     own = rs.Mask(OBJECT_MASK, **corner)
-    batch = only(dataset, {"image": image, "masks": OBJECT_MASK, "own": own})
+    batch = only_batch(dataset, {"image": image, "masks": OBJECT_MASK, "own": own})
     np.testing.assert_array_equal(batch["masks"].lengths, np.arange(14) % 7)
     assert (batch["masks"] == batch["own"]).all()
     cut = rs.Mask(OBJECT_MASK, count="padded", length=2, too_long="cut")
-    batch = only(dataset, {"image": image, "masks": cut})
+    batch = only_batch(dataset, {"image": image, "masks": cut})
     assert batch["masks"].shape == (14, 2, 8, 8)
     np.testing.assert_array_equal(batch["masks_lengths"], np.minimum(np.arange(14) % 7, 2))
-    assert isinstance(only(dataset, {"x": rs.Bytes(OBJECT_MASK, "ragged")})["x"], rs.RaggedArray)
+    assert isinstance(
+        only_batch(dataset, {"x": rs.Bytes(OBJECT_MASK, "ragged")})["x"], rs.RaggedArray
+    )
 
 
 def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> None:
@@ -143,9 +140,9 @@ def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> 
     sides |= {key: [value + 0.3, 1.5] for key, (value, _) in sides.items() if "max" in key}
     dataset = written(tmp_path, [{**good, **sides, OBJECT_MASK: masks}])
     features = {"image": rs.Image(size=30), "masks": rs.Mask(OBJECT_MASK)}
-    assert only(dataset, {**features, "boxes": rs.Boxes()})["masks"].lengths.tolist() == [1]
+    assert only_batch(dataset, {**features, "boxes": rs.Boxes()})["masks"].lengths.tolist() == [1]
     with raises(CorruptDataError, record=0):
-        only(dataset, features)
+        only_batch(dataset, features)
 
 
 IMAGE = rs.Image(size=8)
@@ -167,8 +164,8 @@ def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
     ]
     for declared, noun in several:
         with raises(CorruptDataError, record=1, found=f"3,000 {noun} of 1,000,000 pixels"):
-            only(dataset, declared)
-        for column in only(dataset, declared, skip_errors=1).values():
+            only_batch(dataset, declared)
+        for column in only_batch(dataset, declared, skip_errors=1).values():
             assert len(column) == 1
 
 
@@ -198,7 +195,7 @@ def test_of_several_images_each_has_its_boxes_and_masks(dataset: rs.Dataset) -> 
     images = {"a": rs.Image(size=30), "b": rs.Image(size=8, fit="crop-or-pad")}
     boxes = {f"in_{name}": rs.Boxes(of=name) for name in images}
     masks = {"of_a": rs.Mask(OBJECT_MASK, of="a"), "of_b": rs.Mask(OBJECT_MASK, of="in_b")}
-    batch = only(dataset, images | boxes | masks)
+    batch = only_batch(dataset, images | boxes | masks)
     for name, side in (("a", 30), ("b", 8)):
         assert batch[f"of_{name}"].lengths.tolist() == batch[f"in_{name}_lengths"].tolist()
         assert batch[f"of_{name}"].values.shape[1:] == (side, side)
