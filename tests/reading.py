@@ -30,3 +30,10 @@ def written(path: Path, records: Iterable[dict[str, Any] | bytes]) -> rs.Dataset
     """`write_records`, opened. In a folder, the shard has a new name."""
     path = path / f"{len(list(path.iterdir()))}.tfrecord" if path.is_dir() else path
     return rs.open(write_records(path, records))
+
+
+def only_batch(dataset: rs.Dataset, features: Any, **options: Any) -> Any:
+    """The one batch of all records."""
+    options = {"batch_size": len(dataset), "threads": 0} | options
+    (batch,) = rs.Loader(dataset, features, **options)
+    return batch

@@ -298,6 +298,7 @@ _NEEDED = {
     "metric-learning": ["torch"],
     "earth-engine": ["torch"],
     "parquet": ["pandas"],
+    "video-frames": ["torch"],
     "view": ["uvicorn", "starlette"],
     "windows-of-tables": ["duckdb"],
 }
@@ -406,22 +407,15 @@ def test_the_page_about_augmentation_runs(flowers: Path) -> None:
     run_python_apart(text, NO_ALBUMENTATIONS_UPDATE="1")  # it asks for its newest version
 
 
-def test_the_page_about_episodes_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["episodes", pytest.param("video-frames", marks=pytest.mark.slow)])
+def test_the_pages_about_sequences_run(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for needed in _NEEDED.get(name, ()):
+        pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
-    text = page("docs/how-to/episodes.md")
-    run_python(text, "episodes.md", lambda: capsys.readouterr().out)
-
-
-@pytest.mark.slow
-def test_the_page_about_video_frames_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    text = page("docs/how-to/video-frames.md")
-    run_python(text, "video-frames.md", lambda: capsys.readouterr().out)
+    text = page(f"docs/how-to/{name}.md")
+    run_python(text, f"{name}.md", lambda: capsys.readouterr().out)
 
 
 def test_the_page_about_lerobot_runs(

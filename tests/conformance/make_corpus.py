@@ -556,7 +556,7 @@ def add_bad_payloads(corpus: Corpus) -> None:
         [GOOD, steps],
         "a SequenceExample where Examples are asked for",
         payload="mixed",
-        asked=("image/class/label", "Scalar", "not-an-example", 1),
+        asked=("image/class/label", "Scalar", "missing-feature", 1),
     )
 
 

@@ -11,8 +11,10 @@ from tests.serialized_tensors import serialized
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX
+from recordsmith.image import encode_mask
 from recordsmith.support.errors import CorruptDataError, Defect
 
+MASK = encode_mask(np.eye(6, 5, dtype=np.uint8))
 GOOD: dict[str, Any] = {
     "number": 3,
     "point": [0.5, 1.5],
@@ -20,11 +22,31 @@ GOOD: dict[str, Any] = {
     "text": "abc",
     "raw": bytes(8),
     "tensor": serialized([1, 2], "int32"),
+    "tensors": [serialized([1])] * 2,
+    "pixels": np.arange(12),
+    "floats": bytes(48),
+    "height": 3,
+    "depth": 1,
+    "image": MASK,
+    "mask": MASK,
+    "masks": [MASK] * 2,
+    "images": [MASK] * 2,
     **dict(zip(BOX, ([0.25], [0.25], [0.75], [1.0]), strict=True)),
     "classes": [1],
 }
 BAD_AT = (2, 3)  # the shard, and the record in it
 COUNTS = (5, 1, 8, 4)
+
+
+def unscaled(key: str, dtype: Any) -> rs.Image:
+    shape = ("height", 4, "depth")
+    return rs.Image(key, 4, channels=1, raw_shape=shape, raw_dtype=dtype)
+
+
+LIST = rs.Image("images", 8, count="ragged")
+OF_BOXES = {"image": rs.Image("image", 8), "boxes": rs.Boxes(labels=None),
+            "x": rs.Mask("mask", of="boxes", count="padded")}  # fmt: skip
+OF_LIST = {"image": LIST, "x": rs.Mask("masks", count="ragged")}
 
 # feature, what one record has instead, defect, words of the error
 CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
@@ -54,8 +76,35 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
      r"'tensor' .* found int32 \[3\], expected int32 \[2\]"),
     (rs.Serialized("tensor", "ragged"), {"tensor": serialized(np.zeros(2, "uint8"))},
      Defect.FEATURE_VALUE, r"'tensor' .* found uint8 \[2\], expected int32"),
+    (rs.Serialized("tensors", (1,)), {"tensors": [serialized([1]), serialized([1, 2])]},
+     Defect.FEATURE_SHAPE, r"found int64 \[2\]"),
     (rs.Serialized("tensor", (None,)), {"tensor": serialized([1, 2], "int32")[:-1]},
      Defect.FEATURE_VALUE, "'tensor': the bytes are not a serialised tensor"),
+    (rs.Stack(["point"], (2,)), {"point": [1.0]}, Defect.FEATURE_SHAPE,
+     "'point' .* found 1 value, expected shape"),
+    (rs.Stack(["point"], (2,)), {"point": None}, Defect.MISSING_FEATURE, "'point' is missing"),
+    (rs.Stack(["point"], (2,)), {"point": [1, 2]}, Defect.FEATURE_KIND, "found int64"),
+    (rs.Stack(["list", "point"], (2,), dtype="float16"), {"point": [1.0, 1e9]},
+     Defect.FEATURE_VALUE, "'point' .* float16"),
+    (unscaled("floats", "float32"), {"floats": bytes(47)}, Defect.FEATURE_SHAPE, "found 47 bytes"),
+    (unscaled("floats", "float32"), {"floats": bytes(96), "depth": 2}, Defect.FEATURE_SHAPE,
+     "found 2, expected 1"),
+    (unscaled("floats", "float32"), {"height": 2**40, "depth": 2**40}, Defect.FEATURE_SHAPE,
+     "found 48 bytes"),
+    (unscaled("pixels", "uint8"), {"pixels": [0] * 11}, Defect.FEATURE_SHAPE, "found 11 values"),
+    (unscaled("pixels", "uint8"), {"pixels": [256] * 12}, Defect.FEATURE_VALUE, "raw_dtype"),
+    (unscaled("pixels", "uint16"), {"pixels": [-1] * 12}, Defect.FEATURE_VALUE, "raw_dtype"),
+    (unscaled("pixels", "float32"), {"pixels": [2**24 + 1] * 12}, Defect.FEATURE_VALUE,
+     "raw_dtype"),
+    (LIST, {"images": [MASK, MASK, b"?"]}, Defect.UNREADABLE_IMAGE, "image 2 of 3"),
+    (rs.Image("images", 8, count="padded", length=3), {"images": [MASK] * 4},
+     Defect.FEATURE_SHAPE, "found 4 images, expected at most 3"),
+    (OF_LIST, {"masks": [MASK] * 3}, Defect.FEATURE_SHAPE, "found 3 masks, expected 2"),
+    (OF_BOXES, {"mask": [MASK] * 2}, Defect.FEATURE_SHAPE, "found 2 masks, expected 1"),
+    (OF_BOXES, {"mask": [encode_mask(np.ones((3, 4), np.uint8))]}, Defect.FEATURE_SHAPE, "4 x 3"),
+    (OF_BOXES, {"mask": [b""]}, Defect.FEATURE_SHAPE, "mask 0 of 1: .*empty"),
+    (OF_BOXES, {"mask": [b"junk"]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
+    (OF_BOXES, {"mask": [MASK[:45]]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
     (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
      "'classes' 2, expected one for each box"),
     (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
@@ -85,7 +134,8 @@ def offset_of(path: Path, number: int) -> int:
 
 def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
     """The schema is not known, and the first records that are looked at are good ones."""
-    features = {"x": feature, "at": rs.Scalar("at")}
+    features = feature if isinstance(feature, dict) else {"x": feature}
+    features = {**features, "at": rs.Scalar("at")}
     return rs.Loader(dataset, features, batch_size=4, **options)
 
 
@@ -104,6 +154,9 @@ def test_the_error_says_which_record(
     *, shuffle: bool,
 ) -> None:  # fmt: skip
     dataset = written(tmp_path, changes)
+    with loader_of(dataset, feature, threads=threads, shuffle=shuffle, skip_errors=1) as loader:
+        assert len([at for batch in loader for at in batch["at"]]) == sum(COUNTS) - 1
+        assert [fault.defect for fault in loader.skipped] == [defect]
     with loader_of(dataset, feature, threads=threads, shuffle=shuffle) as loader:
         with pytest.raises(CorruptDataError, match=words) as caught:
             list(loader)
@@ -111,8 +164,10 @@ def test_the_error_says_which_record(
     error, path = caught.value, tmp_path / f"{BAD_AT[0]}.tfrecord"
     assert (error.defect, error.path, error.record) == (defect, str(path), BAD_AT[1])
     assert error.offset == offset_of(path, BAD_AT[1])
+    feature = feature["x"] if isinstance(feature, dict) else feature
     # boxes are of several features
-    assert error.feature == (None if isinstance(feature, rs.Boxes) else feature.key)
+    key = feature.keys[-1] if isinstance(feature, rs.Stack) else getattr(feature, "key", None)
+    assert error.feature == (None if isinstance(feature, rs.Boxes) else key)
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 
 

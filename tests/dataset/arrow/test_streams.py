@@ -144,7 +144,7 @@ def test_a_stopped_stream_ends_its_threads(dataset: rs.Dataset) -> None:
     reader.read_next_batch()
     del reader
     gc.collect()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of other tests may end
 
 
 def test_other_libraries_read_a_dataset(dataset: rs.Dataset) -> None:

@@ -382,11 +382,8 @@ def test_context_and_lists_of_sequences() -> None:
     payloads = [sequence(1), rs.encode_example({"id": 2}), sequence(3)]
     where = parse_where("id in (2, 3) and missing(steps)")
     assert where.matches(block_of(payloads)).tolist() == [False, True, False]
-    assert parse_where("len(steps) == 3").matches(block_of(payloads)).tolist() == [
-        True,
-        False,
-        True,
-    ]
+    for condition in ("len(steps) == 3", "steps == 3", "steps < 2 and id < 4", "has(steps)"):
+        assert parse_where(condition).matches(block_of(payloads)).tolist() == [True, False, True]
     parse_where("id == 1").check(schema_of(*payloads))
     parse_where("steps == 1").check(schema_of(*payloads))
     with raises(rs.OptionError, option="where", value="step", match="steps"):

@@ -1,4 +1,7 @@
-"""Feature lists of SequenceExamples as columns: equal to TensorFlow's parsing."""
+"""Feature lists of SequenceExamples as columns: equal to single records.
+
+That they equal TensorFlow's parsing is tested in tests/loading/test_step_features.py.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.format.example import ColumnDecoder, FeatureSpec, RaggedArray
 
+from ...reading import written
 from ...reference import delimited
 from .test_columns import attempt, decode, encode_sequence_example, spans
 
-KINDS = {"bytes": b"", "float": 0.0, "int64": 0}
 KEYS = {"words": "bytes", "speed": "float", "ids": "int64"}
 
 
@@ -115,53 +118,16 @@ def test_a_payload_that_is_cut_is_refused_or_read_as_a_single_record() -> None:
     assert refused > 200
 
 
-def test_columns_equal_tensorflow() -> None:
-    tf: Any = pytest.importorskip("tensorflow")
-    count = 10_000
-    dice = random.Random(count)
-    payloads = [random_sequence(dice) for _ in range(count)]
-    kinds = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
-    _, lists, lengths = tf.io.parse_sequence_example(
-        payloads,
-        context_features={"id": tf.io.FixedLenFeature([], tf.int64)},
-        sequence_features={key: tf.io.RaggedFeature(kinds[kind]) for key, kind in KEYS.items()},
-    )
-    del lengths
-    specs = {key: FeatureSpec(kind, "ragged", in_steps=True) for key, kind in KEYS.items()}  # type: ignore[arg-type]
-    columns: Any = decode(payloads, specs)
-    for key in KEYS:
-        ragged, column = lists[key], columns[key]
-        assert ragged.row_splits.numpy().tolist() == column.row_splits.tolist()
-        inner = ragged.values
-        assert inner.row_splits.numpy().tolist() == column.values.row_splits.tolist()
-        assert inner.flat_values.numpy().tolist() == column.values.values.tolist()
-    dense = [random_sequence(dice, width=2) for _ in range(count)]
-    _, lists, lengths = tf.io.parse_sequence_example(
-        dense,
-        sequence_features={
-            key: tf.io.FixedLenSequenceFeature([2], kinds[kind], allow_missing=True)
-            for key, kind in KEYS.items()
-        },
-    )
-    columns = decode(
-        dense,
-        {key: FeatureSpec(kind, (2,), in_steps=True) for key, kind in KEYS.items()},  # type: ignore[arg-type]
-    )
-    for key in KEYS:
-        padded, column = lists[key].numpy(), columns[key]
-        assert lengths[key].numpy().tolist() == column.lengths.tolist()
-        for row, steps in enumerate(column):
-            assert padded[row][: len(steps)].tolist() == steps.tolist()
-
-
 def test_a_dataset_of_sequences_is_read_as_columns(tmp_path: Any) -> None:
-    path = tmp_path / "a.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for row in range(4):
-            lists = {"x": [[1.5, row]] * row, "words": [["a"] * step for step in range(row)]}
-            kinds = {"x": "float", "words": "bytes"}
-            writer.write(encode_sequence_example({"id": row}, lists, kinds))  # type: ignore[arg-type]
-    dataset = rs.open(path)
+    kinds: Any = {"x": "float", "words": "bytes"}
+    lists = [
+        {"x": [[1.5, row]] * row, "words": [["a"] * step for step in range(row)]}
+        for row in range(4)
+    ]
+    dataset = written(
+        tmp_path,
+        [encode_sequence_example({"id": row}, own, kinds) for row, own in enumerate(lists)],
+    )
     columns: Any = dataset.read_columns()
     assert list(columns) == ["words", "x", "id"]
     assert columns["id"].tolist() == [0, 1, 2, 3]
@@ -170,24 +136,6 @@ def test_a_dataset_of_sequences_is_read_as_columns(tmp_path: Any) -> None:
     assert dataset.filter("id >= 2").read_columns(["x"])["x"].lengths.tolist() == [2, 3]
     columns, validity = dataset.read_columns(["x"], with_validity=True)
     assert validity["x"].all()
-
-
-def test_conditions_see_feature_lists(tmp_path: Any) -> None:
-    path = tmp_path / "a.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for row in range(4):
-            writer.write(encode_sequence_example({"id": row}, {"x": [[row], [row + 10]] * row}))
-        writer.write(encode_sequence_example({"id": 4}, {}))
-    dataset = rs.open(path)
-    for where, ids in {
-        "x == 13": [3],
-        "x > 1 and id < 3": [1, 2],
-        "len(x) >= 4": [2, 3],
-        "not has(x)": [0, 4],
-    }.items():
-        assert dataset.filter(where).read_columns(["id"])["id"].tolist() == ids  # type: ignore[union-attr]
-    with pytest.raises(rs.OptionError, match="y"):
-        dataset.filter("y == 1")
 
 
 def test_a_key_of_context_and_lists(tmp_path: Any) -> None:

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.raising import raises
-from tests.reading import written
+from tests.reading import only_batch, written
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
-from recordsmith.support.errors import CorruptDataError, OptionError
 
 COUNTS = [2, 0, 3, 1, 0, 4]
 OPTIONS: list[dict[str, Any]] = [
@@ -39,55 +37,41 @@ def records(images: ModuleType) -> list[dict[str, Any]]:
     return found
 
 
-def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
-    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
-    return batch
-
-
 @pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("width", [None, 4, 2])
 def test_an_image_of_a_list_is_what_it_is_alone(
-    tmp_path: Path, records: list[dict[str, Any]], options: dict[str, Any]
+    tmp_path: Path, records: list[dict[str, Any]], options: dict[str, Any], width: int | None
 ) -> None:
-    dataset = written(tmp_path, records)
-    kinds: Any = {"ragged": {}, "padded": {}, "cut": {"length": 2, "too_long": "cut"}}
-    for kind, more in kinds.items():
-        count: Any = "ragged" if kind == "ragged" else "padded"
-        features = {
-            "x": rs.Image("images", **options, count=count, **more),
-            "m": rs.Mask("masks", count=count, fill=9),
-            "names": rs.Text("names", "ragged"),
-        }
-        batch = only(dataset, features)
-        width = {"ragged": None, "padded": 4, "cut": 2}[kind]
-        lengths = np.minimum(COUNTS, width or 4)
-        if width is None:
-            np.testing.assert_array_equal(batch["x"].row_splits, np.cumsum([0, *lengths]))
-            np.testing.assert_array_equal(batch["m"].row_splits, batch["x"].row_splits)
-        else:
-            np.testing.assert_array_equal(batch["x_lengths"], lengths)
-            np.testing.assert_array_equal(batch["m_lengths"], lengths)
-            assert batch["x"].shape[:2] == batch["m"].shape[:2] == (len(COUNTS), width)
-        for row, record in enumerate(records):
-            kept = slice(None, int(lengths[row]))
-            assert batch["names"][row] == record["names"]
-            assert len(batch["x"][row]) == (lengths[row] if width is None else width)
-            for at in range(lengths[row]):
-                one = {"i": record["images"][at], "m": record["masks"][at]}
-                # at the same place of the epoch, so that its random numbers are the same
-                alone = written(tmp_path, [one] * (row + 1))
-                same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
-                expected = only(alone, same)
-                for name in ("x", "m"):
-                    found, image = batch[name][row][at], expected[name][row]
-                    if options == {"fit": "pad"}:  # the frame is that of the batch
-                        height, width_of = expected["x_sizes"][row]
-                        assert batch["x_sizes"][row][at].tolist() == [height, width_of]
-                        found, image = found[:height, :width_of], image[:height, :width_of]
-                    np.testing.assert_array_equal(found, image)
-            if width is not None:
-                black = batch["x"][row][kept.stop :]
-                assert (black == (-0.5 if "mean" in options else 0)).all()
-                assert (batch["m"][row][kept.stop :] == 9).all()
+    count: Any = "ragged" if width is None else "padded"
+    more: Any = {"length": 2, "too_long": "cut"} if width == 2 else {}
+    features = {
+        "x": rs.Image("images", **options, count=count, **more),
+        "m": rs.Mask("masks", count=count, fill=9),
+        "names": rs.Text("names", "ragged"),
+    }
+    batch = only_batch(written(tmp_path, records), features)
+    assert list(batch["names"]) == [record["names"] for record in records]
+    lengths = np.minimum(COUNTS, width or 4)
+    for name in ("x", "m"):
+        counted = batch[name].lengths if width is None else batch[f"{name}_lengths"]
+        np.testing.assert_array_equal(counted, lengths)
+        assert [*map(len, batch[name])] == [*(lengths if width is None else [width] * len(COUNTS))]
+    for row, at in ((row, at) for row, kept in enumerate(lengths) for at in range(kept)):
+        # at the same place of the epoch, so that its random numbers are the same
+        one = {"i": records[row]["images"][at], "m": records[row]["masks"][at]}
+        same = {"x": rs.Image("i", **options), "m": rs.Mask("m", fill=9)}
+        expected = only_batch(written(tmp_path, [one] * (row + 1)), same)
+        for name in ("x", "m"):
+            found, image = batch[name][row][at], expected[name][row]
+            if options == {"fit": "pad"}:  # the frame is that of the batch
+                own_height, own_width = expected["x_sizes"][row]
+                assert batch["x_sizes"][row][at].tolist() == [own_height, own_width]
+                found, image = found[:own_height, :own_width], image[:own_height, :own_width]
+            np.testing.assert_array_equal(found, image)
+    if width is not None:
+        is_padding = np.arange(width) >= lengths[:, np.newaxis]
+        assert (batch["x"][is_padding] == (-0.5 if "mean" in options else 0)).all()
+        assert (batch["m"][is_padding] == 9).all()
 
 
 def test_raw_pixels_and_masks_of_their_own(
@@ -96,59 +80,15 @@ def test_raw_pixels_and_masks_of_their_own(
     pixels = np.arange(3 * 4 * 5 * 3, dtype=np.uint8).reshape(3, 4, 5, 3)
     rows = [[pixels[0].tobytes()], [], [image.tobytes() for image in pixels]]
     dataset = written(tmp_path, [{"raw": row} for row in rows])
-    batch = only(dataset, {"x": rs.Image("raw", raw_shape=(4, 5, 3), count="ragged")})
+    batch = only_batch(dataset, {"x": rs.Image("raw", raw_shape=(4, 5, 3), count="ragged")})
     np.testing.assert_array_equal(batch["x"].values, pixels[[0, 0, 1, 2]])
     mask = rs.Mask("masks", size=6, count="padded", length=5)
-    batch = only(written(tmp_path, records), {"m": mask})
+    batch = only_batch(written(tmp_path, records), {"m": mask})
     assert batch["m"].shape == (6, 5, 6, 6)
     np.testing.assert_array_equal(batch["m_lengths"], COUNTS)
     image = rs.Image("images", fit="pad", count="ragged")
-    none = only(written(tmp_path, records)[[1, 4]], {"x": image})
+    none = only_batch(written(tmp_path, records)[[1, 4]], {"x": image})
     assert none["x"].row_splits.tolist() == [0, 0, 0]
-
-
-def test_bad_images_of_lists_are_errors_of_their_record(
-    tmp_path: Path, records: list[dict[str, Any]]
-) -> None:
-    few = {**records[2], "masks": records[2]["masks"][:2]}
-    bad = {**records[2], "images": [*records[2]["images"][:2], b"?"]}
-    dataset = written(tmp_path, [records[0], few, bad, records[5], records[3]])
-    features = {"x": rs.Image("images", 8, count="ragged"), "m": rs.Mask("masks", count="ragged")}
-    faults: list[tuple[int, dict[str, Any]]] = [
-        (1, {"found": "2 masks", "expected": "3", "feature": "masks"}),
-        (2, {"match": "image 2 of 3", "feature": "images"}),
-    ]
-    for row, fields in faults:
-        with raises(CorruptDataError, record=row, **fields):
-            only(dataset[[0, row]], features)
-    batch = only(dataset, features, skip_errors=2)
-    assert batch["x"].lengths.tolist() == batch["m"].lengths.tolist() == [2, 4, 1]
-    short = rs.Image("images", 8, count="padded", length=3)
-    with raises(CorruptDataError, record=3, found="4 images", expected="at most 3"):
-        only(dataset[[0, 3]], {"x": short})
-    assert only(dataset[[0, 3]], {"x": short}, skip_errors=1)["x_lengths"].tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    ("options", "others", "option"),
-    [
-        ({"count": "some"}, {}, "count"),
-        ({"count": "ragged", "length": 3}, {}, "length"),
-        ({"count": "padded", "too_long": "cut"}, {}, "length"),
-        ({"count": "padded", "length": -1}, {}, "length"),
-        ({"count": "ragged", "raw_shape": ("h", "w", 3)}, {}, "count"),
-        ({}, {}, "shape"),
-        ({"count": "ragged"}, {"m": rs.Mask("masks", count="padded")}, "count"),
-        ({"count": "ragged"}, {"m": rs.Mask("masks", count=2)}, "count"),
-        ({"count": "ragged"}, {"m": rs.Boxes()}, "of"),
-    ],
-)
-def test_options_of_lists(
-    tmp_path: Path, records: list[dict[str, Any]], options: Any, others: Any, option: str
-) -> None:
-    dataset = written(tmp_path, records)
-    with raises(OptionError, option=option):
-        rs.Loader(dataset, {"x": rs.Image("images", 8, **options)} | others, batch_size=2)
 
 
 def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, Any]]) -> None:
@@ -157,9 +97,9 @@ def test_maps_get_the_images_of_a_row(tmp_path: Path, records: list[dict[str, An
 
     dataset = written(tmp_path, records)
     features = {"x": rs.Image("images", 8, count="ragged")}
-    whole = only(dataset, features)["x"]
-    halved = only(dataset, features, map_examples=halve)["x"]
+    whole = only_batch(dataset, features)["x"]
+    halved = only_batch(dataset, features, map_examples=halve)["x"]
     np.testing.assert_array_equal(halved.values, whole.values[:, ::2, ::2])
     assert halved.lengths.tolist() == COUNTS
-    assert (whole == only(dataset, features)["x"]).all()
-    assert (whole[[0, 2]] != only(dataset[[0, 5]], features)["x"]).tolist() == [False, True]
+    assert (whole == only_batch(dataset, features)["x"]).all()
+    assert (whole[[0, 2]] != only_batch(dataset[[0, 5]], features)["x"]).tolist() == [False, True]

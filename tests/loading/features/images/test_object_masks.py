@@ -6,7 +6,6 @@ cover is seen in the image.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.raising import raises
-from tests.reading import written
+from tests.reading import only_batch, written
 
 import recordsmith as rs
 from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_MASK
 from recordsmith.image import encode_mask
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import CorruptDataError, OptionError
 
 SIDES = [(40, 60), (64, 32), (33, 77), (50, 50), (48, 48)]
 FITS: list[dict[str, Any]] = [
@@ -63,15 +62,6 @@ def dataset(tmp_path: Path, images: Any) -> rs.Dataset:
     return written(tmp_path, [example(number, images) for number in range(14)])
 
 
-def only(dataset: rs.Dataset, features: dict[str, Any], **options: Any) -> Any:
-    (batch,) = rs.Loader(dataset, features, batch_size=len(dataset), threads=0, **options)
-    return batch
-
-
-def ragged_of(batch: Any, name: str) -> list[np.ndarray]:
-    return [row[:n] for row, n in zip(batch[name], batch[f"{name}_lengths"], strict=True)]
-
-
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("flip", [None, "both"])
 @pytest.mark.parametrize(
@@ -86,7 +76,7 @@ def test_each_mask_covers_the_object_of_its_box(
         "boxes": rs.Boxes(unit="pixel", **boxes),
         "image": rs.Image(**fit, flip=flip, channels=1),
     }
-    batch = only(dataset, features, seed=5)
+    batch = only_batch(dataset, features, seed=5)
     grey, masks = batch["image"][..., 0], batch["masks"]
     np.testing.assert_array_equal(masks.lengths, batch["boxes_lengths"])
     np.testing.assert_array_equal(batch["padded_lengths"], batch["boxes_lengths"])
@@ -95,14 +85,14 @@ def test_each_mask_covers_the_object_of_its_box(
     labels = batch["boxes_labels"]
     is_padding = labels == -1
     assert (batch["padded"][is_padding] == 7).all()
-    for row, padded in enumerate(ragged_of(batch, "padded")):
-        expected = grey[row] == 20 * labels[row][~is_padding[row], np.newaxis, np.newaxis]
+    for row, count in enumerate(batch["boxes_lengths"].tolist()):
+        padded, boxes_of = batch["padded"][row, :count], batch["boxes"][row, :count]
+        expected = grey[row] == 20 * labels[row, :count, np.newaxis, np.newaxis]
         if fit != {"fit": "pad"}:  # the padding of an image is not that of its masks
             np.testing.assert_array_equal(masks[row], expected)
-        frame = np.arange(padded[0].size).reshape(padded[0].shape) if len(padded) else None
-        for mask, other, box in zip(masks[row], padded, batch["boxes"][row], strict=False):
+        for mask, other, box in zip(masks[row], padded, boxes_of, strict=True):
             np.testing.assert_array_equal(mask == 1, other == 1)
-            if frame is not None and mask.any():
+            if mask.any():
                 where = np.argwhere(mask)
                 seen = np.concatenate([where.min(axis=0), where.max(axis=0) + 1])
                 np.testing.assert_allclose(seen, box, atol=1)
@@ -113,7 +103,7 @@ def test_masks_of_patches(dataset: rs.Dataset, with_boxes: bool) -> None:
     boxes = {"boxes": rs.Boxes()} if with_boxes else {}
     patches = rs.Patches(20, 3, flip="both", channels=1)
     features = {"image": patches, "masks": rs.Mask(OBJECT_MASK, count="padded"), **boxes}
-    batch = only(dataset, features)
+    batch = only_batch(dataset, features)
     assert batch["masks"].shape[:2] == (14, 3)
     for row, patch in np.ndindex(14, 3):
         count = batch["masks_lengths"][row, patch]
@@ -131,14 +121,16 @@ def test_masks_of_patches(dataset: rs.Dataset, with_boxes: bool) -> None:
 def test_without_boxes_all_masks_stay(dataset: rs.Dataset) -> None:
     image, corner = rs.Image(size=8, fit="crop-or-pad"), {"size": 8, "fit": "crop-or-pad"}
     own = rs.Mask(OBJECT_MASK, **corner)
-    batch = only(dataset, {"image": image, "masks": OBJECT_MASK, "own": own})
+    batch = only_batch(dataset, {"image": image, "masks": OBJECT_MASK, "own": own})
     np.testing.assert_array_equal(batch["masks"].lengths, np.arange(14) % 7)
     assert (batch["masks"] == batch["own"]).all()
     cut = rs.Mask(OBJECT_MASK, count="padded", length=2, too_long="cut")
-    batch = only(dataset, {"image": image, "masks": cut})
+    batch = only_batch(dataset, {"image": image, "masks": cut})
     assert batch["masks"].shape == (14, 2, 8, 8)
     np.testing.assert_array_equal(batch["masks_lengths"], np.minimum(np.arange(14) % 7, 2))
-    assert isinstance(only(dataset, {"x": rs.Bytes(OBJECT_MASK, "ragged")})["x"], rs.RaggedArray)
+    assert isinstance(
+        only_batch(dataset, {"x": rs.Bytes(OBJECT_MASK, "ragged")})["x"], rs.RaggedArray
+    )
 
 
 def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> None:
@@ -148,44 +140,14 @@ def test_masks_of_dropped_boxes_are_not_decoded(tmp_path: Path, images: Any) -> 
     sides |= {key: [value + 0.3, 1.5] for key, (value, _) in sides.items() if "max" in key}
     dataset = written(tmp_path, [{**good, **sides, OBJECT_MASK: masks}])
     features = {"image": rs.Image(size=30), "masks": rs.Mask(OBJECT_MASK)}
-    assert only(dataset, {**features, "boxes": rs.Boxes()})["masks"].lengths.tolist() == [1]
+    assert only_batch(dataset, {**features, "boxes": rs.Boxes()})["masks"].lengths.tolist() == [1]
     with raises(CorruptDataError, record=0):
-        only(dataset, features)
+        only_batch(dataset, features)
 
 
 IMAGE = rs.Image(size=8)
+LIST = rs.Image(OBJECT_MASK, 8, count="ragged")
 PADDED = rs.Mask(OBJECT_MASK, count="padded", length=3)
-TOO_FEW = {"found": "1 mask", "expected": "2", "defect": Defect.FEATURE_SHAPE}
-
-
-@pytest.mark.parametrize("count", ["ragged", "padded"])
-@pytest.mark.parametrize(
-    ("change", "fields"),
-    [
-        (lambda masks: masks[:1], TOO_FEW),
-        (lambda masks: [*masks, masks[0]], {"found": "3 masks"}),
-        (lambda masks: [masks[0], encode_mask(np.ones((3, 4), np.uint8))], {"found": "4 x 3"}),
-        (lambda masks: [masks[0], b""], {"match": "mask 1 of 2: .*empty"}),
-        (lambda masks: [masks[0], b"junk"], {"match": "mask 1 of 2"}),
-        (lambda masks: [masks[0][:45], masks[1]], {"match": "mask 0 of 2"}),
-    ],
-)
-def test_bad_masks_are_errors_of_their_record(
-    tmp_path: Path, images: Any, change: Any, fields: dict[str, Any], count: Any
-) -> None:
-    good = example(2, images)
-    bad = {**good, OBJECT_MASK: change(good[OBJECT_MASK])}
-    dataset = written(tmp_path, [good, bad, good])
-    features = {
-        "image": rs.Image(size=30),
-        "boxes": rs.Boxes(),
-        "masks": rs.Mask(OBJECT_MASK, count=count),
-    }
-    fields = {"record": 1, "path": tmp_path / "0.tfrecord", "feature": OBJECT_MASK} | fields
-    with raises(CorruptDataError, **fields):
-        only(dataset, features)
-    batch = only(dataset, features, skip_errors=1)
-    assert len(batch["masks"]) == len(batch["boxes"]) == 2
 
 
 def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
@@ -202,8 +164,8 @@ def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
     ]
     for declared, noun in several:
         with raises(CorruptDataError, record=1, found=f"3,000 {noun} of 1,000,000 pixels"):
-            only(dataset, declared)
-        for column in only(dataset, declared, skip_errors=1).values():
+            only_batch(dataset, declared)
+        for column in only_batch(dataset, declared, skip_errors=1).values():
             assert len(column) == 1
 
 
@@ -218,6 +180,10 @@ def test_too_many_pixels_for_one_record(tmp_path: Path, images: Any) -> None:
         ({"b": rs.Boxes(), "m": rs.Mask(OBJECT_MASK)}, "size"),
         ({"a": rs.Patches(8, 2), "m": rs.Mask(OBJECT_MASK)}, "count"),
         ({"a": IMAGE, "b": rs.Boxes(length=3), "m": PADDED}, "length"),
+        ({"a": rs.Image(OBJECT_MASK, 8)}, "shape"),
+        ({"a": LIST, "m": PADDED}, "count"),
+        ({"a": LIST, "m": rs.Mask(OBJECT_MASK, count=2)}, "count"),
+        ({"a": LIST, "m": rs.Boxes()}, "of"),
     ],
 )
 def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) -> None:
@@ -226,54 +192,10 @@ def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) 
 
 
 def test_of_several_images_each_has_its_boxes_and_masks(dataset: rs.Dataset) -> None:
-    features = {
-        "a": rs.Image(size=30),
-        "b": rs.Image(size=8, fit="crop-or-pad"),
-        "in_a": rs.Boxes(of="a"),
-        "in_b": rs.Boxes(of="b"),
-        "mask_a": rs.Mask(OBJECT_MASK, of="a"),
-        "mask_b": rs.Mask(OBJECT_MASK, of="in_b"),
-    }
-    batch = only(dataset, features)
-    for name in "ab":
-        np.testing.assert_array_equal(batch[f"mask_{name}"].lengths, batch[f"in_{name}_lengths"])
-    assert batch["mask_a"].values.shape[1:] == (30, 30)
-    assert batch["mask_b"].values.shape[1:] == (8, 8)
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 5])
-def test_ranks_and_resuming_change_nothing(dataset: rs.Dataset, world_size: int) -> None:
-    features = {
-        "image": rs.Image(size=24, fit="random-crop", flip="both"),
-        "boxes": rs.Boxes(of="image"),
-        "masks": rs.Mask(OBJECT_MASK),
-        "images": rs.Image(OBJECT_MASK, 9, "random-crop", count="ragged"),
-        "id": "id",
-    }
-
-    def make(rank: int, size: int = world_size, **options: Any) -> rs.Loader:
-        options = {"batch_size": 2, "threads": 0, "rank": rank, "world_size": size} | options
-        return rs.Loader(dataset, features, shuffle=True, seed=3, last_batch="pad", **options)
-
-    def rows(batches: Any) -> dict[int, Any]:
-        """By id; a record that pads the last batches is equal to itself."""
-        return {
-            int(batch["id"][row]): [batch[name][row].tolist() for name in ("masks", "images")]
-            for batch in batches
-            for row in range(len(batch["id"]))
-        }
-
-    found: dict[int, Any] = {}
-    for rank in range(world_size):
-        loader = make(rank, threads=2)
-        batches, states = [], [loader.state_dict()]
-        for batch in loader:
-            batches.append(batch)
-            states.append(loader.state_dict())
-        found |= rows(batches)
-        for step, state in enumerate(states[:-1]):
-            again = make(rank)
-            again.load_state_dict(json.loads(json.dumps(state)))
-            for ours, theirs in zip(again, batches[step:], strict=True):
-                assert all(ours[name].tolist() == theirs[name].tolist() for name in ours)
-    assert found == rows(make(0, 1, batch_size=14))
+    images = {"a": rs.Image(size=30), "b": rs.Image(size=8, fit="crop-or-pad")}
+    boxes = {f"in_{name}": rs.Boxes(of=name) for name in images}
+    masks = {"of_a": rs.Mask(OBJECT_MASK, of="a"), "of_b": rs.Mask(OBJECT_MASK, of="in_b")}
+    batch = only_batch(dataset, images | boxes | masks)
+    for name, side in (("a", 30), ("b", 8)):
+        assert batch[f"of_{name}"].lengths.tolist() == batch[f"in_{name}_lengths"].tolist()
+        assert batch[f"of_{name}"].values.shape[1:] == (side, side)

@@ -44,9 +44,7 @@ def test_a_default_stands_in(batch: Any) -> None:
 
 def loaded(folder: Path, feature: Any, values: list[Any]) -> Any:
     """Like `batch`, of records of which those with None lack the feature."""
-    dataset = written(folder / str(len([*folder.iterdir()])), [
-        {} if value is None else {"k": value} for value in values
-    ])  # fmt: skip
+    dataset = written(folder, ({} if value is None else {"k": value} for value in values))
     return next(iter(rs.Loader(dataset, {"x": feature}, batch_size=len(values))))
 
 

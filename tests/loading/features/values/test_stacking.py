@@ -1,7 +1,8 @@
-"""Stacked bands equal NumPy's and TensorFlow's; bands that do not fit are named."""
+"""Stacked bands equal NumPy's; bands that do not fit are named."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import OptionError
 
 SHAPE = (3, 5)
 BANDS = ["B2", "B3", "B4"]
@@ -51,20 +52,6 @@ def test_equal_to_numpy(dataset: rs.Dataset, keys: Any, layout: Any, dtype: Any)
     np.testing.assert_array_equal(x, np.array(expected).astype(x.dtype))
 
 
-def test_equal_to_tensorflow(tmp_path: Path, tf: Any) -> None:
-    random = np.random.default_rng(0)
-    rows = [{key: random.random((257, 257), np.float32) for key in BANDS} for _ in range(3)]
-    dataset = written(tmp_path, map(flat, rows))
-    specs = {key: tf.io.FixedLenFeature([257, 257], tf.float32) for key in BANDS}
-
-    def parsed(payload: Any) -> Any:
-        return tf.stack([tf.io.parse_single_example(payload, specs)[key] for key in BANDS], -1)
-
-    x = stacked(dataset, rs.Stack(BANDS, (257, 257)))
-    files = tf.data.TFRecordDataset([str(shard.location) for shard in dataset.shards]).map(parsed)
-    np.testing.assert_array_equal(x, np.array(list(files.as_numpy_iterator())))
-
-
 def test_normalised_by_band(dataset: rs.Dataset) -> None:
     statistics: dict[str, Any] = {
         key: {"mean": mean, "std": mean / 2, "q01": -mean, "q99": mean}
@@ -89,39 +76,9 @@ def test_normalised_by_band(dataset: rs.Dataset) -> None:
         stacked(dataset, rs.Stack(BANDS, SHAPE, normalise=few))
     with raises(OptionError, option="mask"):
         rs.Stack(BANDS, SHAPE, normalise=rs.Normalise("mean", statistics, mask=[True]))
-    states = []
-    for method in ("mean", "mean", "q99"):
-        x = rs.Stack(BANDS, SHAPE, normalise=rs.Normalise(method, statistics))  # type: ignore[arg-type]
-        states.append(rs.Loader(dataset, {"x": x}, batch_size=2).state_dict())
-    assert states[0] == states[1] != states[2]
-
-
-def test_resume_and_ranks(dataset: rs.Dataset) -> None:
-    """Batches after a state, and rows of ranks, are those of one loader, also of images."""
-    image = rs.Image(
-        "B2", 2, "random-crop", channels=1, raw_shape=SHAPE, raw_dtype="float32", flip="both"
-    )
-    features = {"x": rs.Stack(BANDS, SHAPE), "image": image, "at": rs.Position()}
-
-    def loader(**options: Any) -> rs.Loader:
-        return rs.Loader(dataset, features, shuffle=True, **{"batch_size": 2, **options})
-
-    first = loader()
-    batches = list(first)
-    for step in range(1, len(batches)):
-        again = loader(threads=0)
-        again.load_state_dict(first.state_after(step))
-        np.testing.assert_equal(list(again), batches[step:])
-    rows = {batch["at"][row]: {name: batch[name][row] for name in batch}
-            for batch in batches for row in range(len(batch["at"]))}  # fmt: skip
-    for count in range(1, 6):
-        ranks = [loader(rank=rank, world_size=count, threads=0) for rank in range(count)]
-        seen = [
-            {name: batch[name][row] for name in batch}
-            for rank in ranks for batch in rank for row in range(len(batch["at"]))
-        ]  # fmt: skip
-        assert sorted(row["at"] for row in seen) == list(range(COUNT))
-        np.testing.assert_equal(seen, [rows[row["at"]] for row in seen])
+    x = rs.Stack(BANDS, SHAPE, normalise=rs.Normalise("mean", statistics))
+    state = rs.Loader(dataset, {"x": x}, batch_size=2).state_dict()
+    assert "mean " in json.dumps(state), "a state knows the statistics"
 
 
 def test_bands_that_do_not_fit(tmp_path: Path) -> None:
@@ -137,25 +94,3 @@ def test_bands_that_do_not_fit(tmp_path: Path) -> None:
     ):
         with raises(OptionError, match=words):
             stacked(dataset, rs.Stack(keys, shape))
-
-
-@pytest.mark.parametrize(
-    ("band", "defect"),
-    [([0.0] * 14, Defect.FEATURE_SHAPE), (None, Defect.MISSING_FEATURE),
-     ([1] * 15, Defect.FEATURE_KIND), ([1e9] * 15, Defect.FEATURE_VALUE)],
-)  # fmt: skip
-def test_a_record_that_differs_is_named_or_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, band: Any, defect: Defect
-) -> None:
-    from recordsmith.loading.order import inputs
-
-    monkeypatch.setattr(inputs, "PREVIEW_COUNT", 4)
-    rows = [flat(bands(number)) for number in range(COUNT)]
-    del rows[5]["B3"]
-    rows[5] |= {} if band is None else {"B3": band}
-    features = {"x": rs.Stack(BANDS, SHAPE, dtype="float16")}
-    dataset = written(tmp_path, rows)
-    with raises(CorruptDataError, defect=defect, record=5, feature="B3"):
-        list(rs.Loader(dataset, features, batch_size=3))
-    with rs.Loader(dataset, features, batch_size=3, skip_errors=1) as loader:
-        assert sum(len(batch["x"]) for batch in loader) == COUNT - 1
