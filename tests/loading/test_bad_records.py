@@ -102,7 +102,7 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
     (OF_LIST, {"masks": [MASK] * 3}, Defect.FEATURE_SHAPE, "found 3 masks, expected 2"),
     (OF_BOXES, {"mask": [MASK] * 2}, Defect.FEATURE_SHAPE, "found 2 masks, expected 1"),
     (OF_BOXES, {"mask": [encode_mask(np.ones((3, 4), np.uint8))]}, Defect.FEATURE_SHAPE, "4 x 3"),
-    (OF_BOXES, {"mask": [b""]}, Defect.FEATURE_SHAPE, "mask 0 of 1: .*empty"),
+    (OF_BOXES, {"mask": [b""]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1: .*empty"),
     (OF_BOXES, {"mask": [b"junk"]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
     (OF_BOXES, {"mask": [MASK[:45]]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
     (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
