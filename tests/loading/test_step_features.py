@@ -312,6 +312,15 @@ def test_what_the_schema_shows(tmp_path: Path) -> None:
         rs.Loader(written(tmp_path, [{"number": 1}]), {"x": pair["a"]}, batch_size=1)
 
 
+def test_presence_of_feature_lists(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for lists in ({"x": [[1], [2]]}, {"x": []}, {}):
+            writer.write(rs.encode_sequence_example({}, lists))
+    features = {"has": rs.Present("x"), "x": rs.Steps(rs.Scalar("x"))}
+    batch = next(iter(rs.Loader(rs.open(tmp_path), features, batch_size=3)))
+    assert (batch["has"].tolist(), batch["x_lengths"].tolist()) == ([True, True, False], [2, 0, 0])
+
+
 # -- with other orders, and in frameworks ----------------------------------------------------------
 
 

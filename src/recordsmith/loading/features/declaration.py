@@ -114,9 +114,7 @@ def _checked(text: object, problem: str, expected: str = "a str") -> str:
 
 def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> Feature:
     if known.kind == "mixed":
-        remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
-        remedy += f"not match with {option('skip_errors')}; or leave it out."
-        raise mixed_kinds(name, key, preview, remedy)
+        raise mixed_kinds(name, key, preview)
     in_steps = known.min_steps is not None
     shape = known.shape_if_present if in_steps else known.shape
     is_mask = is_mask_key(key)

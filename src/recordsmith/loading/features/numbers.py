@@ -464,8 +464,9 @@ class Ragged(ValueFeature):
 class Present(ValueFeature):
     """Whether each record has a feature: bool, (batch,).
 
-    True also for an empty list and for a feature without a kind. Next to a feature with a default,
-    it shows where the default is: `{"age": Scalar("age", default=0), "has_age": Present("age")}`.
+    True also for an empty list, a feature list without steps and a feature without a kind. Next to
+    a feature with a default, it shows where the default is:
+    `{"age": Scalar("age", default=0), "has_age": Present("age")}`.
 
     Attributes:
         key: the key of the feature in the records.

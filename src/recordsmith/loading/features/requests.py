@@ -239,7 +239,7 @@ def no_such_key(name: str, key: str, preview: Preview) -> OptionError:
     return AbsentKey(name, key, "raise", which, hint, False, preview.find_key).error()
 
 
-def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionError:
+def mixed_kinds(name: str, key: str, preview: Preview) -> OptionError:
     """Return the error for a feature of several kinds, with a record of each."""
     records: dict[str, int] = {}
     for position, kind in _kinds_in(key, preview, _SEARCHED):
@@ -247,15 +247,15 @@ def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionErr
         if len(records) == 2:
             break
     where = ", ".join(f"{kind} in record {position}" for kind, position in records.items())
+    are_numbers = records.keys() == {"int64", "float"}
+    how = f", such as with `recordsmith edit --cast {key}=float`" if are_numbers else ""
     return OptionError(
         f"feature {name!r}: {key!r} has different kinds in different records"
         + (f": {where}" if len(records) == 2 else ""),
         option="features",
         value=key,
-        remedy=f"Give all records one kind, such as with `recordsmith edit --cast {key}=float`; "
-        f"{remedy}"
-        if records.keys() == {"int64", "float"}
-        else f"Write the records again with one kind; {remedy}",
+        remedy=f"Give all records one kind{how}; or declare one, such as with rs.Scalar({key!r}), "
+        f"and skip the others with {option('skip_errors')}.",
     )
 
 
@@ -339,8 +339,7 @@ def _check(
     _check_steps(name, key, request, known, may_skip=may_skip)
     if known.kind == "mixed":
         if not may_skip:
-            skip = f"or skip those that do not match with {option('skip_errors')}."
-            raise mixed_kinds(name, key, preview, skip)
+            raise mixed_kinds(name, key, preview)
         return
     if known.kind not in request.kinds:
         raise OptionError(

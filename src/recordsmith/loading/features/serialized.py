@@ -22,7 +22,6 @@ from recordsmith.format.example.serialized_tensor import (
     merged_shape,
     numbers_of,
     read_tensor,
-    shape_text,
     tensor_type,
 )
 from recordsmith.loading.features.feature import (
@@ -196,23 +195,16 @@ class Serialized(ValueFeature):
     def _read(self, data: BytesLike, row: int) -> SerializedTensor:
         """Read one tensor, and check its dtype and shape."""
         tensor = self._located(partial(read_tensor, data), row)
-        is_fitting = not isinstance(self.shape, tuple) or _fits(self.shape, tensor.shape)
-        if tensor.dtype == self.dtype and is_fitting:
+        found = TensorSchema(tensor.dtype, tensor.shape)
+        declared = TensorSchema(self.dtype, None if self.shape == "ragged" else self.shape)
+        if found.is_of(declared):
             return tensor
-        shape = f" {shape_text(self.shape)}" if isinstance(self.shape, tuple) else ""
-        name, remedy = "dtype", ""
-        if not is_fitting:
-            name = "shape"
+        name, defect, remedy = "dtype", Defect.FEATURE_VALUE, ""
+        if tensor.dtype == self.dtype:
+            name, defect = "shape", Defect.FEATURE_SHAPE
             remedy = f"Pass a shape such as (None, 4), or {option('shape', 'ragged')}."
-        raise corrupt(
-            self.key,
-            f"has a tensor of another {name}",
-            row,
-            f"{tensor.dtype} {shape_text(tensor.shape)}",
-            f"{self.dtype}{shape}",
-            remedy,
-            Defect.FEATURE_VALUE if is_fitting else Defect.FEATURE_SHAPE,
-        )
+        problem = f"has a tensor of another {name}"
+        raise corrupt(self.key, problem, row, str(found), str(declared), remedy, defect)
 
     def _located(self, function: Callable[[], _Result], row: int) -> _Result:
         try:

@@ -214,10 +214,7 @@ class Edits:
         if schema.payload in ("none", "mixed"):
             return
         known = {key: feature for part in schema.sections.values() for key, feature in part.items()}
-        for key in (*self.rename, *self.recode, *self.cast):
-            if key not in known and schema.is_complete:
-                raise _unknown(key, known)
-        for name in self.drop:
+        for name in (*self.rename, *self.recode, *self.cast, *self.drop):
             if schema.is_complete and not any(self._matches(name, key) for key in known):
                 raise _unknown(name, known)
         for key, table in self.recode.items():
