@@ -18,12 +18,7 @@ from harness import mutated
 
 import recordsmith as rs
 from recordsmith.format.example import BytesArray, SchemaSurvey
-from recordsmith.format.example.serialized_tensor import (
-    SerializedTensor,
-    TensorSchema,
-    read_tensor,
-    schema_of_tensor,
-)
+from recordsmith.format.example.serialized_tensor import TensorSchema, read_tensor, schema_of_tensor
 from recordsmith.loading import BatchRows
 from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.support.errors import CorruptDataError
@@ -74,11 +69,6 @@ class Fuzz:
         assert len(values) == math.prod(tensor.shape)
         assert isinstance(values, list) or values.dtype.name == tensor.dtype
         counts["tensors"] += 1
-        self._check_batch(data, tensor, values, counts)
-
-    def _check_batch(
-        self, data: bytes, tensor: SerializedTensor, values: Any, counts: Counter[str]
-    ) -> None:
         if len(tensor.shape) > 8:
             return
         positions = np.arange(3)

@@ -294,9 +294,8 @@ def check_counts(case: Case, order: list[list[Row]]) -> None:
                 assert abs(sum(own[position] for position in group) - share) < 1
             elif case.is_even:  # parts of draws are carried over
                 draws = sum(read[position] for position in group)
-                assert (
-                    abs(draws - (epoch + 1) * share) < case.unit + 1e-9
-                )  # weights are rounded to draw
+                # weights are rounded to draw
+                assert abs(draws - (epoch + 1) * share) < case.unit + 1e-9
             times = [read[position] for position in group]
             assert not case.is_even or max(times) - min(times) <= 1
         assert own.total() == sum(own[position] for group in case.groups for position in group)

@@ -19,7 +19,7 @@ from recordsmith.loading import ColumnRequest, ValueFeature
 from recordsmith.support.errors import Defect
 
 from ..raising import raises
-from ..reading import written
+from ..reading import only_batch, written
 from ..serialized_tensors import serialized
 
 KINDS: Any = {"point": "float", "number": "int64", "many": "int64"}
@@ -156,7 +156,7 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             if name == "padded":
                 inner = [[sum(n >= 0 for n in step) for step in steps] for steps in expected]
                 assert batch["padded_step_lengths"].tolist() == inner
-    (nothing,) = rs.Loader(dataset, features, batch_size=COUNT, filter=lambda _: False, threads=0)
+    nothing = only_batch(dataset, features, filter=lambda _: False)
     assert [*nothing, "id"] == [*batch] == [*loader.spec()]
     assert not any(map(len, nothing.values()))
     assert "mean " in json.dumps(loader.state_dict()), "a state knows the statistics"
@@ -180,7 +180,7 @@ def test_entries_equal_tensorflow(tmp_path: Path, tf: Any) -> None:
     }
     for seed in range(8):
         data = write(tmp_path / f"{seed}.tfrecord", drawn(seed, 9))
-        (batch,) = rs.Loader(data, features, batch_size=9, threads=0)
+        batch = only_batch(data, features)
         payloads = [*data.records()]
         _, steps, lengths = tf.io.parse_sequence_example(payloads, sequence_features=lists)
         for key in ("rgb", "point"):
@@ -219,8 +219,7 @@ def test_images_of_steps(dataset: rs.Dataset) -> None:
             "x": rs.Steps(rs.Image("png", **image), length=9),
             "png": rs.Steps(rs.Image("png")),
         }
-        (batch,) = rs.Loader(dataset, features if image else ["png"], batch_size=COUNT)
-        return batch
+        return only_batch(dataset, features if image else ["png"])
 
     plain, padded, flipped = loaded(), loaded(fit="pad"), loaded(flip="horizontal")
     assert [*padded] == ["x", "x_sizes", "x_lengths", *plain]
@@ -398,7 +397,7 @@ def test_kinds_that_no_first_record_shows(tmp_path: Path) -> None:
     empty = rs.encode_sequence_example({"id": 1}, {"x": []})
     dataset = written(tmp_path, [*[empty] * 64, _GOOD])
     features = {"x": rs.Steps(rs.Scalar("x", dtype="float32"))}
-    (batch,) = rs.Loader(dataset, features, batch_size=65)
+    batch = only_batch(dataset, features)
     assert batch["x"][64].tolist() == [1.5, 2.5]
     assert dataset.read_columns(["x"])["x"].lengths.tolist() == [0] * 64 + [2]  # type: ignore[union-attr]
     assert len(dataset.filter("len(x) == 0")) == 64
