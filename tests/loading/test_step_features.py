@@ -165,7 +165,8 @@ def test_entries_equal_lists(dataset: rs.Dataset, options: dict[str, Any]) -> No
             assert len(batch[name].shape) == len(spec.shape)
 
 
-def test_entries_equal_tensorflow(tmp_path: Path, tf: Any) -> None:
+@pytest.mark.parametrize("count", [9, pytest.param(2_500, marks=pytest.mark.slow)])
+def test_entries_equal_tensorflow(tmp_path: Path, tf: Any, count: int) -> None:
     lists = {
         "rgb": tf.io.FixedLenSequenceFeature((), tf.string, allow_missing=True),
         "point": tf.io.FixedLenSequenceFeature((2,), tf.float32, allow_missing=True),
@@ -179,7 +180,7 @@ def test_entries_equal_tensorflow(tmp_path: Path, tf: Any) -> None:
         "words": rs.Steps(rs.Bytes("words", "ragged")),
     }
     for seed in range(8):
-        data = write(tmp_path / f"{seed}.tfrecord", drawn(seed, 9))
+        data = write(tmp_path / f"{seed}.tfrecord", drawn(seed, count))
         batch = only_batch(data, features)
         payloads = [*data.records()]
         _, steps, lengths = tf.io.parse_sequence_example(payloads, sequence_features=lists)
