@@ -276,13 +276,14 @@ def _check_payload(preview: Preview, *, may_skip: bool) -> None:
     if schema.payload not in ("Example", "SequenceExample", "mixed", "none"):
         raise NotAnExampleError(schema.payload, "Examples or SequenceExamples")
     if schema.payload == "mixed" and not may_skip:
-        kinds = ((number, classify(record)) for number, record in preview.records())
-        others = (one for one in kinds if one[1] not in ("Example", "SequenceExample"))
-        number, payload = next(others, (None, ""))
+        problem = "some records are not Examples"
+        with suppress(DataError):
+            for number, record in islice(preview.records(), _SEARCHED):
+                if (payload := classify(record)) not in ("Example", "SequenceExample"):
+                    problem = f"record {number} is not an Example ({payload})"
+                    break
         raise OptionError(
-            "some records are not Examples"
-            if number is None
-            else f"record {number} is not an Example ({payload})",
+            problem,
             option="skip_errors",
             remedy=f"Skip those that are not with {option('skip_errors')}; `recordsmith verify "
             "--deep` shows whether they are damaged.",
