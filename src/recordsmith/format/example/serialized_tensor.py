@@ -113,20 +113,20 @@ class SerializedTensor(msgspec.Struct, frozen=True):
             return [bytes(view) for view in payload_views(rest, spans.starts, spans.lengths)]
         if self.has_content:
             return numbers_of(np.frombuffer(rest, np.uint8), self.dtype)
-        wanted = tensor_type(self.dtype)
+        dtype = tensor_type(self.dtype)
         are_bits = self.dtype in ("float16", "bfloat16")
-        is_plain = wanted.kind in "fc" and not are_bits
-        values = np.empty(math.prod(self.shape), wanted if is_plain else np.uint64)
+        is_plain = dtype.kind in "fc" and not are_bits
+        values = np.empty(math.prod(self.shape), dtype if is_plain else np.uint64)
         payloads.read_tensor(self.data, 0, values.view(np.uint8))
         if is_plain:
             return values
-        if wanted.kind == "b":
+        if dtype.kind == "b":
             return values.astype(np.bool_)
-        stored = np.dtype(np.uint16) if are_bits else wanted
+        stored = np.dtype(np.uint16) if are_bits else dtype
         numbers = values.astype(stored)
         if not (numbers.astype(np.uint64) == values).all():  # negative numbers have 64 bits
             raise _malformed("a value that its dtype cannot hold")
-        return numbers.view(wanted)
+        return numbers.view(dtype)
 
 
 def tensor_type(dtype: str) -> np.dtype[Any]:
