@@ -27,7 +27,7 @@ from recordsmith.image import (
 from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners, is_class_name
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
-from recordsmith.sources.problems import join_problems
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
 
@@ -249,9 +249,13 @@ class BoxPlacer:
         """The keypoints of an object, (n, 3), checked; None if they make it invalid."""
         names = self._point_names.get(item.name or "", ())
         given, place = item.points, item.place_in(file)
-        if isinstance(given, Mapping):
-            given = [value for name in names for value in given.get(name, (0, 0, 0))]
         dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
+        if isinstance(given, Mapping):
+            if unknown := sorted(given.keys() - {*names}):
+                fault = f"unknown keypoints {join_names(unknown)}; expected {join_names(names)}"
+                self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
+                return None
+            given = [value for name in names for value in given.get(name, (0, 0, 0))]
         try:
             points = np.array(given, np.float64).reshape(-1, 3)
         except (TypeError, ValueError):
