@@ -17,21 +17,11 @@ from recordsmith.sources import Cvat, LabelMe, Source, Yolo
 
 from ..raising import places, raises
 from .annotated import boxes_of, image, problems_of, read, write
+from .test_keypoints import points_of
 
 WIDTH, HEIGHT = 40, 20
 Person = list[tuple[int, int, int]]
 """x, y in pixels, and visibility, of each keypoint."""
-
-
-def _points(features: Any) -> Any:
-    """x, y and visibility of the keypoints of each object, (n, k, 3)."""
-    columns = [features[f"image/object/keypoint/{key}"] for key in ("x", "y", "visibility")]
-    count = len(features["image/object/class/label"])
-    points = np.stack([np.asarray(column, float) for column in columns], -1)
-    points = points.reshape(count, -1, 3) if count else points.reshape(0, 0, 3)
-    labelled = np.count_nonzero(points[:, :, 2], axis=1)
-    assert np.array_equal(features["image/object/keypoint/num"], labelled)
-    return points
 
 
 # -- YOLO-pose -------------------------------------------------------------------------------------
@@ -93,7 +83,7 @@ def check_pose(folder: Path, seed: int) -> None:
         boxes, points = _as_ultralytics(text, count, size)
         assert notes == []
         assert np.allclose(np.reshape(boxes_of(features), (-1, 4)), boxes, rtol=0, atol=2e-6)
-        assert np.allclose(_points(features).reshape(points.shape), points, rtol=0, atol=1e-9)
+        assert np.allclose(np.reshape(points_of(features), points.shape), points, rtol=0, atol=2e-6)
     known = KeypointClass(
         tuple(names) if has_names else tuple(map(str, range(count))),
         flip_pairs=tuple(sorted(map(tuple, pairs.tolist()))) if has_pairs else None,
@@ -160,7 +150,7 @@ def _label(name: str, inside: str = "") -> str:
 
 
 def _cvat(root: Path, shapes: str, labels: str = "") -> Source:
-    meta = f"<meta><task><labels>{labels}</labels></task></meta>\n" if labels else ""
+    meta = f"<meta><task><labels>{labels}</labels></task></meta>" if labels else ""
     element = f'<image id="7" name="a.png" width="{WIDTH}" height="{HEIGHT}">'
     image(root / "a.png")
     write(root / "a.xml", f"<annotations>{meta}{element}\n{shapes}</image></annotations>")
@@ -220,22 +210,24 @@ def test_formats_alike(tmp_path: Path) -> None:
         person = list(zip(x.tolist(), y.tolist(), seen.tolist(), strict=True))
         if len({x for x, _, v in person if v}) > 1 < len({y for _, y, v in person if v}):
             people.append(person)
-    points = np.array([[(0, 0, 0)] * 3, *people]) * (np.array(people)[:, :, 2:] > 0)[[0, *range(5)]]
+    values = np.array([[(0, 0, 0)] * 3, *people])
+    points = values * (values[:, :, 2:] > 0) / (WIDTH, HEIGHT, 1)
     boxes = [(0.25, 0.25, 0.75, 0.75)]
     for left, top, right, bottom in map(_box, people):
         boxes.append((top / HEIGHT, left / WIDTH, bottom / HEIGHT, right / WIDTH))
-    for write_in, names in ((_in_yolo, ("0", "1", "2")), (_in_cvat, NAMES), (_in_labelme, NAMES)):
-        source = write_in(tmp_path / write_in.__name__, people)
-        listing = source.list_samples()
-        assert {*listing.keypoint_classes} == ({1, 2} if write_in is _in_yolo else {1})
-        known = listing.keypoint_classes[1]
-        assert known == KeypointClass(names, EDGES if write_in is _in_cvat else ())
+    cat, numbered = KeypointClass(NAMES), KeypointClass(("0", "1", "2"))
+    for write_in, known in (
+        (_in_yolo, {1: numbered, 2: numbered}),
+        (_in_cvat, {1: cat._replace(skeleton=EDGES)}),
+        (_in_labelme, {1: cat}),
+    ):
+        listing = write_in(tmp_path / write_in.__name__, people).list_samples()
+        assert (listing.class_names, listing.keypoint_classes) == ((None, "cat", "Dog"), known)
         features, notes = read(listing)
-        assert [place for what, place in notes if "polygons" not in what] == []
-        order = [*range(6)]
-        assert np.array(features["image/object/class/label"])[order].tolist() == [2, 1, 1, 1, 1, 1]
+        assert [what for what, _ in notes if "polygons" not in what] == []
+        assert features["image/object/class/label"] == [2, 1, 1, 1, 1, 1]
         assert np.allclose(boxes_of(features), boxes, rtol=0, atol=2e-6)
-        assert np.allclose(_points(features) * (WIDTH, HEIGHT, 1), points, rtol=0, atol=1e-6)
+        assert np.allclose(points_of(features), points, rtol=0, atol=2e-6)
 
 
 # -- points alone, and what is wrong ---------------------------------------------------------------
@@ -251,7 +243,7 @@ def test_points_without_a_box(tmp_path: Path) -> None:
     assert boxes_of(features) == [(0.25, 0.1, 0.75, 0.35)] * 2
     wheel = [[4, 5, 2], [14, 15, 2], [9, 9, 2]]
     expected = [wheel, [[4, 5, 2], [14, 15, 1], [0, 0, 0]]]
-    assert np.allclose(_points(features) * (WIDTH, HEIGHT, 1), expected)
+    assert np.allclose(np.array(points_of(features)) * (WIDTH, HEIGHT, 1), expected)
     grouped = [_shape("point", n, p, group=3) for n, p in (("a", (4, 5)), ("b", (14, 15)))]
     features, notes = read(_labelme(tmp_path / "labelme", *grouped))
     assert features["image/object/class/text"] == [b"object"]
@@ -260,7 +252,7 @@ def test_points_without_a_box(tmp_path: Path) -> None:
 
 
 def _skeleton(*points: str) -> str:
-    inside = "".join(f'<points label="{n}" {p}/>' for n, p in zip("aabc", points, strict=False))
+    inside = "".join(f'<points label="{n}" {p}/>' for n, p in zip("abca", points, strict=False))
     return f'<skeleton label="cat">{inside}</skeleton>'
 
 
@@ -272,14 +264,14 @@ WRONG = {
     "no points": (_cvat, ['<points label="cat"/>']),
     "invalid points": (_cvat, ['<points label="cat" points="4,5;x,2;4,9"/>']),
     "an empty skeleton": (_cvat, [_skeleton()]),
-    "one labelled": (_cvat, [_skeleton(AT[0], AT[1], f'{AT[2]} outside="1"')]),
+    "one labelled": (_cvat, [_skeleton(AT[0], f'{AT[1]} outside="1"')]),
     "twice the same": (_cvat, [_skeleton(*AT, AT[0])]),
-    "an invalid point of a skeleton": (_cvat, [_skeleton('points="1"', *AT)]),
+    "an invalid point of a skeleton": (_cvat, [_skeleton('points="1"', *AT[1:])]),
+    "an unknown point": (_cvat, [_skeleton(*AT), _label("a", "<parent>cat</parent>")]),
     "on a line": (_cvat, ['<points label="cat" points="4,5;9,5"/>']),
     "outside": (_cvat, ['<points label="cat" points="4,5;9,25;3,2"/>']),
     "no group": (_labelme, [_shape("point", "a", (4, 5))]),
     "no label": (_labelme, [_shape("point", None, (4, 5), group=1), OWNER]),
-    "a label of two lines": (_labelme, [_shape("point", "a\nb", (4, 5), group=1), OWNER]),
     "twice the same label": (_labelme, [_shape("point", "a", (4, 5), group=1)] * 2 + [OWNER]),
     "two boxes": (_labelme, [_shape("point", "a", (4, 5), group=1), OWNER, OWNER]),
     "one point of a group": (_labelme, [_shape("point", "a", (4, 5), group=1)]),
@@ -296,7 +288,8 @@ def test_wrong_points(tmp_path: Path, kind: str) -> None:
     write_in, shapes = WRONG[kind]
     is_cvat = write_in is _cvat
     good = '\n<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>' if is_cvat else GOOD
-    source = _cvat(tmp_path, shapes[0] + good) if is_cvat else _labelme(tmp_path, *shapes, GOOD)
+    shapes = [shapes[0] + good, *shapes[1:]] if is_cvat else [*shapes, GOOD]
+    source = write_in(tmp_path, *shapes)
     found = {place.partition(" (")[0] for place in places(problems_of(source))}
     assert found == {"a.xml, line 2" if is_cvat else "a.json, shape 1"}
     features, notes = read(type(source)(tmp_path, boxes="drop"))
@@ -304,13 +297,14 @@ def test_wrong_points(tmp_path: Path, kind: str) -> None:
     assert any("dropped" in what for what, _ in notes)
 
 
-def test_points_outside_are_not_labelled_with_clip(tmp_path: Path) -> None:
-    _labelme(
-        tmp_path,
-        OWNER,
-        _shape("point", "a", (44, 5), group=1),
-        _shape("point", "b", (9, 9), group=1),
-    )
-    features, notes = read(LabelMe(tmp_path, boxes="clip"))
-    assert _points(features).tolist() == [[[0, 0, 0], [9 / WIDTH, 9 / HEIGHT, 2]]]
-    assert len(notes) == 1
+def test_limits(tmp_path: Path) -> None:
+    """Objects have as many points as the class with the most: few bytes may ask for many."""
+    points = [
+        f'<points label="{number}" points="{number % 9},{number % 7}"/>' for number in range(1001)
+    ]
+    with raises(rs.SourceError, match="more than 1000 keypoints"):
+        _cvat(tmp_path, f'<skeleton label="cat">{"".join(points)}</skeleton>').list_samples()
+    boxes = '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>' * 4200
+    source = _cvat(tmp_path, f'<skeleton label="Dog">{"".join(points[1:])}</skeleton>{boxes}')
+    with raises(rs.SourceError, match="at most 4,194,304"):
+        read(source)

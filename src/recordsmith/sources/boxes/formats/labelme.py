@@ -7,6 +7,8 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
 from recordsmith.sources.boxes.source import ListedImages
-from recordsmith.sources.classes import Classes, classes_by_label
+from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
@@ -223,20 +225,16 @@ class LabelMe(
     """
 
     def _list_images(self, index: FileIndex) -> ListedImages:
-        """The images; the keypoints of a class also have the order of the listed labels."""
+        """The images; the listed labels also order keypoints, whose names are no classes."""
         listed = super()._list_images(index)
-        known, order = listed.contents.point_names, self._listed_labels(index)[1]
+        known, (file, order) = listed.contents.point_names, self._listed_labels(index)
         for name, points in known.items():
             known[name] = dict.fromkeys([*(label for label in order if label in points), *points])
-        return listed
-
-    def _classes(
-        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
-    ) -> tuple[Classes, list[str]]:
-        file, labels = self._listed_labels(index)
         if not file or self._label_map is not None:
-            return super()._classes(index, files, used)
-        return classes_by_label(dict(enumerate(labels, 1)), None, file), []
+            return listed
+        of_points = {*chain(*known.values())}.difference(listed.contents.class_names)
+        numbered = enumerate((label for label in order if label not in of_points), 1)
+        return replace(listed, classes=classes_by_label(dict(numbered), None, file))
 
     def _listed_labels(self, index: FileIndex) -> tuple[str, list[str]]:
         """The file that lists the labels, and these; empty without one."""
