@@ -53,7 +53,6 @@ from recordsmith.support.errors import SourceError
 Masks = Literal["instance", "class"]
 
 MAX_MASK_PIXELS = 1 << 28
-MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
 _NO_OUTLINE_DROPPED = Flaw(
     "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
@@ -123,14 +122,7 @@ class AnnotatedReader(StoredReader):
         placer.finish(place, None if has_own_file else sample.name)
         features |= box_features(boxes)
         if self.point_names:
-            point_count = max(len(names) for _, names in self.point_names)
-            if len(boxes) * point_count > MAX_POINTS:
-                raise SourceError(
-                    f"{place}: {len(boxes):,} objects of {point_count} keypoints each; expected at "
-                    f"most {MAX_POINTS:,} keypoints in an image",
-                    remedy="Cut the image into tiles.",
-                )
-            features |= keypoint_features(boxes, point_count)
+            features |= keypoint_features(boxes)
         if self.has_corners:
             features |= corner_features(boxes)
         return {**features, **self._extra(boxes, features), **masks}
