@@ -124,6 +124,7 @@ class AnnotationFile:
     keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
+    has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
@@ -138,6 +139,7 @@ class AnnotationFile:
     used_classes: set[Any] = field(default_factory=set)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
+    has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
@@ -325,6 +327,21 @@ def to_float(text: object) -> float:
         return float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def quad_object(
+    where: str, name: str, quad: Sequence[float], extra: Sequence[Any] = ()
+) -> AnnotatedObject:
+    """An object with a rotated box, by x and y of its corners; they become clockwise."""
+    if not all(map(math.isfinite, quad)):
+        return AnnotatedObject(where, name, fault="a corner is not a number")
+    first, second, third, fourth = zip(quad[::2], quad[1::2], strict=True)
+    (ax, ay), (bx, by), (cx, cy), (dx, dy) = first, second, third, fourth
+    if (cx - ax) * (dy - by) < (dx - bx) * (cy - ay):  # twice the area is negative
+        second, fourth = fourth, second
+    points = (first, second, third, fourth)
+    quad = [value for point in points for value in point]
+    return outlined(where, name, points, extra)._replace(quad=quad)
 
 
 def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:

@@ -21,9 +21,8 @@ from recordsmith.sources.boxes.annotation import (
     Entry,
     has_elements,
     is_class_name,
-    outlined,
     parse_xml,
-    rotated,
+    rotated_object,
     text_as_utf8,
     to_float,
 )
@@ -111,7 +110,7 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
         xmin, ymin, xmax, ymax = (to_float(values.get(side)) for side in _SIDES)
         corners: Corners = (xmin, ymin, xmax, ymax)
         if degrees := to_float(values.get("rotation") or 0) % 360:
-            return outlined(where, name, rotated(corners, degrees))
+            return rotated_object(where, name, corners, degrees)
         return AnnotatedObject(where, name, corners, "box")
     points = values.get("points", "")
     outline = _outline(points)
@@ -154,7 +153,8 @@ class Cvat(
     """Images with boxes and polygons in CVAT's XML format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
-    and rotated boxes become the boxes around them. Subsets become splits. Labels have the order of
+    become the boxes around them; if any box is rotated, all have corners, as in `Dota`. Subsets
+    become splits. Labels have the order of
     the file, from 1.
 
     If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
