@@ -602,6 +602,7 @@ ORDINARY = {
 @pytest.mark.parametrize("path", ORDINARY)
 def test_ordinary_files_have_no_known_format(path: str) -> None:
     assert recognise_annotations(path, ORDINARY[path].encode()) is None
+    assert not rs.Dota.box_format.matches(ORDINARY[path].encode())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)

@@ -12,7 +12,6 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Source
 from recordsmith.sources.boxes.detection import find_candidates
-from recordsmith.sources.boxes.formats.dota import matches
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 
@@ -79,8 +78,7 @@ def test_rows_of_dota(tmp_path: Path, row: str, corners: Any, difficult: int) ->
         (f"{TILTED} cat x", "'x'"),
         (f"{TILTED} cat 0.5", "'0.5'"),
         ("8 2 16 x 14 12 6 10 cat 0", "not a number"),
-        ("8 2 16 nan 14 12 6 10 cat 0", "not a number"),
-        ("8 2 16 4 14 inf 6 10 cat 0", "not a number"),
+        ("8 2 16 4 14 12 1e300 10 cat 0", "too large"),
         ("48 2 56 4 54 12 46 10 cat 0", "xmin"),  # nothing of it is inside
         ("8 2 8 4 8 12 8 10 cat 0", "empty"),
         ("0 0.5 0.5 0.1 0.1", "5 words"),
@@ -109,22 +107,6 @@ def test_files_without_objects_and_of_other_kinds(tmp_path: Path) -> None:
     assert [len(read(listing, row)[0]["image/object/corner/x"]) for row in range(3)] == [4, 0, 0]
     assert "'e' not found" in problems_of(listing, 3)[0]
     assert left_out(listing)["without an annotation"] == ["images/d.jpg"]
-
-
-@pytest.mark.parametrize(
-    ("text", "is_dota"),
-    [
-        (f"{TILTED} cat 0\n", True),
-        (f"imagesource:x\ngsd:1\n{TILTED} cat", True),
-        ("\ufeffimagesource:GoogleEarth\n", True),
-        (f"{TILTED} cat 0\n{TILTED} 0\n", False),
-        ("0 0.2 0.1 0.4 0.2 0.35 0.6 0.15 0.5\n", False),
-        (f"{TILTED} two words\n", False),
-        ("", False),
-    ],
-)
-def test_what_is_like_dota(text: str, is_dota: bool) -> None:
-    assert matches(text.encode()) == is_dota
 
 
 # -- YOLO-OBB ------------------------------------------------------------------------------------
@@ -204,19 +186,3 @@ def test_labels_of_both_formats_are_two_readings(tmp_path: Path) -> None:
     assert found == {"dota", "yolo"}
     dota, yolo = (read(rs.detect(tmp_path, name).source)[0] for name in ("dota", "yolo"))
     assert corners_of(dota) == corners_of(yolo) == [SHARES]
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_corners_of_rotated_images(tmp_path: Path, orientation: int) -> None:
-    """Ultralytics draws on the upright image; the corners of the stored one are clockwise, too."""
-    write(tmp_path / "data.yaml", "train: images\nnames: [cat]\n")
-    image(tmp_path / "images/a.jpg", (40, 20), orientation)
-    write(tmp_path / "labels/a.txt", QUAD)
-    (corners,) = corners_of(read(rs.Yolo(tmp_path))[0])
-    x, y = np.reshape(corners, (4, 2)).T
-    assert ((np.roll(x, -1) - x) * (np.roll(y, -2) - y) > (np.roll(y, -1) - y)
-            * (np.roll(x, -2) - x)).all()  # fmt: skip
-    upright = {1: (x, y), 2: (1 - x, y), 3: (1 - x, 1 - y), 4: (x, 1 - y), 5: (y, x),
-               6: (1 - y, x), 7: (1 - y, 1 - x), 8: (y, 1 - x)}[orientation]  # fmt: skip
-    expected = np.reshape(SHARES, (4, 2)).tolist()
-    assert sorted(np.transpose(upright).round(6).tolist()) == sorted(expected)

@@ -35,6 +35,7 @@ MAX_OBJECTS = 100_000
 MAX_TOKEN_BYTES = 1 << 22
 """Of a tag or text in XML, such as a polygon of CVAT."""
 
+_LARGEST_CORNER = 1e30  # far below the largest float32
 _LINE_BREAKS = frozenset("\r\n")
 _XML_STEP = 1 << 20
 _OUTLINES = "polygons and masks were packed as the boxes around them"
@@ -330,21 +331,6 @@ def to_float(text: object) -> float:
         return math.nan
 
 
-def quad_object(
-    where: str, name: str, quad: Sequence[float], extra: Sequence[Any] = ()
-) -> AnnotatedObject:
-    """An object with a rotated box, by x and y of its corners; they become clockwise."""
-    if not all(map(math.isfinite, quad)):
-        return AnnotatedObject(where, name, fault="a corner is not a number")
-    first, second, third, fourth = zip(quad[::2], quad[1::2], strict=True)
-    (ax, ay), (bx, by), (cx, cy), (dx, dy) = first, second, third, fourth
-    if (cx - ax) * (dy - by) < (dx - bx) * (cy - ay):  # twice the area is negative
-        second, fourth = fourth, second
-    points = (first, second, third, fourth)
-    quad = [value for point in points for value in point]
-    return outlined(where, name, points, extra)._replace(quad=quad)
-
-
 def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:
     """Whether XML has an element and, after its start, another; in linear time."""
     match = outer.search(head)
@@ -361,17 +347,25 @@ def outlined(
     return AnnotatedObject(where, name, corners, outline, extra)
 
 
+def quad_object(
+    where: str, name: str, points: Sequence[tuple[float, float]], extra: Sequence[Any] = ()
+) -> AnnotatedObject:
+    """An object with a rotated box, by its four corners; they become clockwise."""
+    quad = [value for point in points for value in point]
+    if not all(abs(value) < _LARGEST_CORNER for value in quad):
+        return AnnotatedObject(where, name, fault="a corner is not a number, or too large")
+    ax, ay, bx, by, cx, cy, dx, dy = quad
+    if (cx - ax) * (dy - by) < (dx - bx) * (cy - ay):  # the area times 2 is negative
+        quad = [ax, ay, dx, dy, cx, cy, bx, by]
+    return outlined(where, name, [*zip(quad[::2], quad[1::2], strict=True)], extra)._replace(
+        quad=quad
+    )
+
+
 def rotated_object(
     where: str, name: str, corners: Corners, degrees: float, extra: Sequence[Any] = ()
 ) -> AnnotatedObject:
     """An object with a box that is rotated clockwise about its centre."""
-    points = rotated(corners, degrees)
-    quad = [value for point in points for value in point]
-    return outlined(where, name, points, extra)._replace(quad=quad)
-
-
-def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
-    """The corners of a box that is rotated clockwise about its centre."""
     xmin, ymin, xmax, ymax = corners
     x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
     angle = math.radians(degrees % 360)  # NaN, if it is infinite
@@ -380,7 +374,8 @@ def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
         (side - x, end - y)
         for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
     )
-    return [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
+    points = [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
+    return quad_object(where, name, points, extra)
 
 
 def as_utf8(data: bytes, errors: str = "strict") -> bytes:

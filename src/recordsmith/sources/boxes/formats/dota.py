@@ -60,8 +60,8 @@ def _object(where: str, words: list[str]) -> AnnotatedObject:
     if not all(map(is_label, difficulty)):
         fault = f"the difficulty is {difficulty[0]!r:.60}; expected an integer"
         return AnnotatedObject(where, name, fault=fault)
-    numbers = [*map(to_float, words[:8])]
-    return quad_object(where, name, numbers, [int((difficulty or ["0"])[0])])
+    xs, ys = map(to_float, words[:8:2]), map(to_float, words[1:8:2])
+    return quad_object(where, name, [*zip(xs, ys, strict=True)], [int((difficulty or "0")[0])])
 
 
 class Dota(

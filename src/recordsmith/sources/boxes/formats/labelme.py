@@ -107,7 +107,7 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     if kind in ("polygon", "circle"):
         return outlined(where, name, points)
     if kind in _ROTATED or (len(points) == 4 and not _is_upright(points)):
-        return quad_object(where, name, [value for point in points for value in point])
+        return quad_object(where, name, points)
     outline: str | None = "box"  # drawn from any corner
     if kind == "mask":
         png, (x, y) = shape.get("mask"), points[0]

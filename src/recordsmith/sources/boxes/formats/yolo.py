@@ -111,7 +111,7 @@ def _unknown_class(number: str, names: Mapping[int, str]) -> str:
 
 def _oriented(where: str, name: str, values: list[float]) -> AnnotatedObject:
     if len(values) == 8:
-        return quad_object(where, name, values)
+        return quad_object(where, name, [*zip(values[::2], values[1::2], strict=True)])
     expected = f"8, of four corners; {option('yolo_task', 'segment')} reads polygons"
     fault = f"{len(values)} numbers after the class; expected {expected}"
     return AnnotatedObject(where, name, fault=fault)
