@@ -33,9 +33,13 @@ _SOURCES = {
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
     ),
     "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
+    "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
-    "yolo": ("boxes.formats.yolo.Yolo", "label_map boxes drawn object_masks kpt_shape encoding"),
+    "yolo": (
+        "boxes.formats.yolo.Yolo",
+        "label_map boxes drawn object_masks kpt_shape yolo_task encoding",
+    ),
 }
 """The class of each source, and the options of `SourceOptions` that it accepts."""
 
@@ -47,6 +51,7 @@ BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "coco": (".json",),
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
+    "dota": (".txt",),
     "labelme": (".json",),
     "voc": (".xml",),
     "yolo": (".txt", ".yaml", ".yml", ".data"),
@@ -83,6 +88,8 @@ class SourceOptions(TypedDict, total=False):
             annotated size does not show it: upright or stored; None for that of the format.
         kpt_shape: number of keypoints and of values of each, such as 17,3; or none if longer rows
             are polygons; None for that of the description.
+        yolo_task: what rows with more than four numbers have: obb (the corners of oriented boxes),
+            segment (polygons) or pose (boxes and keypoints); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix.
@@ -108,6 +115,7 @@ class SourceOptions(TypedDict, total=False):
     boxes_as: str
     drawn: str
     kpt_shape: str
+    yolo_task: str
     table: str
     image_column: str
     split_column: str
