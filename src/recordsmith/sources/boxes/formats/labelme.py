@@ -54,8 +54,8 @@ _OTHER_SHAPES = "lines were left out, because they have no box"
 _NO_CLASS = "object"
 _WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
 _UNGROUPED = (
-    "a point of no object: give it and the box or polygon of its object the same group_id "
-    "('Group Selected Shapes' in LabelMe)"
+    "a point of no object: give the points of an object and its box or polygon the same group_id, "
+    "the Group ID next to their labels"
 )
 _WRITE_IMAGES = (
     "The image is inside the JSON file. In the folder of the files, this writes such images next "
