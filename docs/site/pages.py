@@ -47,7 +47,7 @@ PYTHON = {
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask "
-        "Boxes Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar "
+        "Boxes Keypoints Patches ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar "
         "Tensor Stack Normalise Label OneHot MultiHot Ragged Padded Bytes Text Raw "
         "Serialized Steps Examples Position Present FeatureSpec bench"
     ),

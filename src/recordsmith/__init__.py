@@ -31,7 +31,7 @@ _HOMES = {
     "image": "ImageOptions tile_image untile",
     "loading": (
         "BlockShuffle Boxes BucketBySize ByClass Bytes ColorJitter Cutmix Episodes "
-        "Examples Image Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed "
+        "Examples Image Keypoints Label Loader Mask Mix Mixup MultiHot Normalise OneHot Packed "
         "Padded Patches Position Present Ragged RandomErasing Raw Scalar Serialized Stack "
         "Steps Tensor Text Weighted bench"
     ),

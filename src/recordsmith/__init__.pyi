@@ -40,6 +40,7 @@ from recordsmith.loading import Cutmix as Cutmix
 from recordsmith.loading import Episodes as Episodes
 from recordsmith.loading import Examples as Examples
 from recordsmith.loading import Image as Image
+from recordsmith.loading import Keypoints as Keypoints
 from recordsmith.loading import Label as Label
 from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask

@@ -10,7 +10,7 @@ import pytest
 from tests.serialized_tensors import serialized
 
 import recordsmith as rs
-from recordsmith.format.example.keys import BOX
+from recordsmith.format.example.keys import BOX, KEYPOINT_VISIBILITY, KEYPOINT_X, KEYPOINT_Y
 from recordsmith.image import encode_mask
 from recordsmith.support.errors import CorruptDataError, Defect
 
@@ -33,6 +33,9 @@ GOOD: dict[str, Any] = {
     "images": [MASK] * 2,
     **dict(zip(BOX, ([0.25], [0.25], [0.75], [1.0]), strict=True)),
     "classes": [1],
+    KEYPOINT_X: [0.25, 0.75],
+    KEYPOINT_Y: [0.25, 0.75],
+    KEYPOINT_VISIBILITY: [2, 1],
 }
 BAD_AT = (2, 3)  # the shard, and the record in it
 COUNTS = (5, 1, 8, 4)
@@ -46,6 +49,7 @@ def unscaled(key: str, dtype: Any) -> rs.Image:
 LIST = rs.Image("images", 8, count="ragged")
 OF_BOXES = {"image": rs.Image("image", 8), "boxes": rs.Boxes(labels=None),
             "x": rs.Mask("mask", of="boxes", count="padded")}  # fmt: skip
+POINTS = {"boxes": rs.Boxes(labels=None), "x": rs.Keypoints(labels="classes")}
 OF_LIST = {"image": LIST, "x": rs.Mask("masks", count="ragged")}
 
 # feature, what one record has instead, defect, words of the error
@@ -109,6 +113,8 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
      "'classes' 2, expected one for each box"),
     (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
      "'image/object/bbox/ymin' 7.5.*expected fractions"),
+    (POINTS, {KEYPOINT_X: [0.1] * 3}, Defect.FEATURE_SHAPE, "found 3 for 1 object"),
+    (POINTS, {KEYPOINT_X: [0.1, 640.0]}, Defect.FEATURE_VALUE, "x 640, y 0.75, visibility 1"),
 ]  # fmt: skip
 
 
@@ -170,6 +176,7 @@ def test_the_error_says_which_record(
     feature = feature["x"] if isinstance(feature, dict) else feature
     # boxes are of several features
     key = feature.keys[-1] if isinstance(feature, rs.Stack) else getattr(feature, "key", None)
+    key = feature.keys[0] if isinstance(feature, rs.Keypoints) else key
     assert error.feature == (None if isinstance(feature, rs.Boxes) else key)
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 

@@ -16,6 +16,7 @@ FEATURES: dict[str, Any] = {
     "free": rs.Image("image", fit="pad"),
     "patches": rs.Patches((4, 5), 3, key="image", layout="CHW"),
     "boxes": rs.Boxes(("top", "left", "bottom", "right"), labels=None, of="patches"),
+    "points": rs.Keypoints(("left", "top", "seen"), None, "patches", points=1),
     "list": rs.Image("list", size=(3, 2), count="ragged"),
     "list_room": rs.Image("list", fit="pad", count="padded", length=7),
     "id": rs.Scalar("id"),
@@ -43,6 +44,8 @@ SPECS = {
     "patches_offsets": ("numbers", "int64", (3, 2), False),
     "boxes": ("numbers", "float32", (3, None, 4), False),
     "boxes_lengths": ("numbers", "int64", (3,), False),
+    "points": ("numbers", "float32", (3, None, 1, 2), False),
+    "points_visible": ("numbers", "int64", (3, None, 1), False),
     "list": ("numbers", "uint8", (None, 3, 2, 3), True),
     "list_room": ("numbers", "uint8", (7, None, None, 3), False),
     "list_room_sizes": ("numbers", "int64", (7, 2), False),
@@ -85,6 +88,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset
                     "raw": bytes(4),
                     **{side: [0.0] * number for side in ("top", "left")},
                     **{side: [1.0] * number for side in ("bottom", "right")},
+                    "seen": [2] * number,
                 }
             )
     return rs.open(folder)

@@ -95,6 +95,15 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Boxes, {}, "length", [{"length": -1}, {"too_long": "cut"}]),
     (rs.Boxes, {}, "fill", [{"fill": None}]),
     (rs.Boxes, {}, "label_fill", [{"label_fill": 0.5}]),
+    (rs.Boxes, {}, "corners", [{"corners": "yes"}]),
+    (rs.Keypoints, {}, "keys", [{"keys": keys} for keys in (("x", "y"), ("x", "y", "y"), "xyv")]),
+    (rs.Keypoints, {}, "unit", [{"unit": "inch"}]),
+    (rs.Keypoints, {}, "count", [{"count": 3}]),
+    (rs.Keypoints, {}, "points", [{"points": points} for points in (0, 1.5, 1 << 17)]),
+    (rs.Keypoints, {}, "outside", [{"outside": "drop"}]),
+    (rs.Keypoints, {}, "flip_pairs", [{"flip_pairs": pairs} for pairs in (
+        [0, 2, 1], 3, "ab", [(1, 2, 3)], [(1, 1)], [(1, 2), (2, 3)], [(-1, 2)], [(0.0, 1)],
+    )]),
     *((feature, KEY, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS])
       for feature in (rs.Scalar, rs.Padded, rs.Ragged)),
     (rs.Tensor, TENSOR, "dtype", [{"dtype": dtype} for dtype in NOT_NUMBERS]),

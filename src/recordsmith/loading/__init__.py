@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "features.feature": "BatchRows ColumnRequest RowFeature ValueFeature",
         "features.images.boxes": "Boxes",
         "features.images.image": "Image",
+        "features.images.keypoints": "Keypoints",
         "features.images.mask": "Mask",
         "features.images.patches": "Patches",
         "features.normalising": "Normalise",

@@ -23,6 +23,7 @@ from recordsmith.loading.features.feature import RowFeature as RowFeature
 from recordsmith.loading.features.feature import ValueFeature as ValueFeature
 from recordsmith.loading.features.images.boxes import Boxes as Boxes
 from recordsmith.loading.features.images.image import Image as Image
+from recordsmith.loading.features.images.keypoints import Keypoints as Keypoints
 from recordsmith.loading.features.images.mask import Mask as Mask
 from recordsmith.loading.features.images.patches import Patches as Patches
 from recordsmith.loading.features.normalising import Normalise as Normalise

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.loading.features.images.test_object_masks import example
+from tests.loading.features.images.test_keypoints import with_points
 from tests.reading import written
 from tests.serialized_tensors import serialized
 
@@ -21,7 +21,8 @@ CROP: dict[str, Any] = {"size": 6, "fit": "random-crop", "flip": "both"}
 CHOSEN: dict[str, Any] = {"frames": 2, "choose": "random"}
 EXAMPLES: dict[str, Any] = {
     "image": rs.Image(size=24, fit="random-crop", flip="both"),
-    "boxes": rs.Boxes(of="image", length=6),
+    "points": rs.Keypoints(of="boxes", flip_pairs=[(1, 2)]),
+    "boxes": rs.Boxes(of="image", length=6, corners=True),
     "masks": rs.Mask(OBJECT_MASK),
     "images": rs.Image(OBJECT_MASK, **CROP, count="ragged"),
     "floats": rs.Image("band", **CROP, channels=1, raw_shape=(9, 8), raw_dtype="float32"),
@@ -40,7 +41,7 @@ SEQUENCES: dict[str, Any] = {
 
 def example_of(number: int, images: Any) -> dict[str, Any]:
     return {
-        **example(number, images),
+        **with_points(number, images),
         "band": np.random.default_rng(number).normal(size=72),
         "tensor": serialized(np.full((number % 4, 2), number)),
         "name": "abc"[number % 3],

@@ -53,6 +53,7 @@ OBJECT_ATTRIBUTE = "image/object/attribute/"
 KEYPOINT_X = "image/object/keypoint/x"
 KEYPOINT_Y = "image/object/keypoint/y"
 KEYPOINT_VISIBILITY = "image/object/keypoint/visibility"
+KEYPOINT = (KEYPOINT_X, KEYPOINT_Y, KEYPOINT_VISIBILITY)
 KEYPOINT_NUM = "image/object/keypoint/num"
 
 # four of each object, of rotated boxes: clockwise from the top left of the unturned box

@@ -389,14 +389,14 @@ def _example(entries: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 
 def _images_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
-    """Return the row features; boxes come after the images that they may follow, then masks."""
+    """Return the row features: images, boxes, which may follow them, and what follows boxes."""
     row_features = {
         name: feature for name, feature in features.items() if isinstance(feature, RowFeature)
     }
     return dict(
         sorted(
             row_features.items(),
-            key=lambda item: (not isinstance(item[1], ImageFeature), item[1].has_pixels),
+            key=lambda item: (not isinstance(item[1], ImageFeature), item[1].follows_boxes),
         )
     )
 

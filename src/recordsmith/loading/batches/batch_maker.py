@@ -38,6 +38,7 @@ def make_batch_maker(
     watched = warn_of_absent(absent)
     for name, feature in declared.items():
         declared[name] = feature.of_datasets(source.datasets, specs)
+        declared[name].check(name, declared)  # also what the datasets show
     images: set[str] = set()
     if images_in(declared):
         from recordsmith.loading.features.images.image import Image

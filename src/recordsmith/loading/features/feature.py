@@ -98,9 +98,11 @@ class RowFeature(Feature):
     """A feature with work for each row, or one that follows an `ImageFeature`, which begins first.
 
     has_pixels: whether its arrays are pixels, which take most of the time and memory.
+    follows_boxes: whether it may follow boxes, which begin before it.
     """
 
     has_pixels: ClassVar[bool] = True
+    follows_boxes: ClassVar[bool] = True
 
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.format.example.keys import BOX, OBJECT_LABEL
+from recordsmith.format.example.keys import BOX, CORNER_X, CORNER_Y, OBJECT_LABEL
 from recordsmith.image import Placement
 from recordsmith.loading import BatchRows, ColumnRequest
 from recordsmith.loading.features.feature import ImageBuffer, ImageFeature, RandomNumbers
@@ -251,6 +251,94 @@ def test_what_rounding_leaves_is_dropped(edge: int, size: int, scale: int) -> No
     all_of_it = records([[[0.0, side / size, 1.0, 1.0]]])
     made, _ = begun(rs.Boxes(min_visible=1.0), all_of_it, images)
     assert made["x_lengths"].tolist() == [1]
+
+
+# -- rotated boxes ---------------------------------------------------------------------------------
+
+
+def rotated(center: Any, sides: Any, degrees: float) -> Any:
+    """The corners of a rotated box, (4, 2), x and y: clockwise from the unturned top left."""
+    turn = np.radians(degrees)
+    matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    signs = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    return np.asarray(center) + (signs * np.asarray(sides) / 2) @ matrix.T
+
+
+def area_inside(corners: Any, low: Any, high: Any) -> float:
+    """The area of a polygon inside a rectangle: cut by one side after the other, then summed."""
+    polygon = [tuple(corner) for corner in corners.tolist()]
+    for axis, limit, sign in ((0, low[0], 1), (0, high[0], -1), (1, low[1], 1), (1, high[1], -1)):
+        cut = []
+        for one, other in zip(polygon, [*polygon[1:], *polygon[:1]], strict=True):
+            depths = [sign * (point[axis] - limit) for point in (one, other)]
+            if depths[0] >= 0:
+                cut.append(one)
+            if (depths[0] < 0) != (depths[1] < 0):
+                share = depths[0] / (depths[0] - depths[1])
+                both = zip(one, other, strict=True)
+                cut.append(tuple(a + share * (b - a) for a, b in both))
+        polygon = cut
+    pairs = zip(polygon, [*polygon[1:], *polygon[:1]], strict=True)
+    return abs(sum(a[0] * b[1] - a[1] * b[0] for a, b in pairs)) / 2
+
+
+@pytest.mark.parametrize("flips", [(), ("is_mirrored",), ("is_upside_down",), ("both",)])
+@pytest.mark.parametrize("min_visible", [0.0, 0.5, 1.0])
+def test_rotated_boxes(flips: Any, min_visible: float) -> None:
+    """A box turned by an angle is one turned by the opposite angle in a flipped image; those stay
+    of which enough is visible."""
+    rng = np.random.default_rng(len(flips))
+    size, frame = np.array([60, 40]), np.array([90, 80])  # of x and y
+    low, high = np.array([10, 4]), np.array([55, 36])  # the part that is taken
+    scale = frame / (high - low)
+    mirrored, upside_down = (
+        flips in ((name,), ("both",)) for name in ("is_mirrored", "is_upside_down")
+    )
+    placement = Placement(4, 10, 32, 45, 80, 90, 0, 0, 80, 90, mirrored, upside_down)
+    stored, shares, expected = [], [], []
+    for number in range(200):
+        center, sides = rng.uniform(0, 1, 2) * size, rng.uniform(1, 30, 2)
+        degrees = 0.0 if number % 5 == 0 else rng.uniform(-180, 180)
+        corners = rotated(center, sides, degrees)
+        stored.append(corners)
+        shares.append(area_inside(corners, low, high) / sides.prod())
+        flip = np.array([mirrored, upside_down])
+        center = np.where(flip, low + high - center, center)
+        turned = rotated(center, sides, -degrees if mirrored != upside_down else degrees)
+        expected.append((turned - low) * scale)
+    relative = np.array(stored) / size
+    upright = np.concatenate([relative.min(axis=1), relative.max(axis=1)], axis=1).clip(0, 1)
+    columns = records([upright[:, [1, 0, 3, 2]].tolist()])
+    for at, key in enumerate((CORNER_X, CORNER_Y)):
+        columns[key] = ragged([relative[..., at].ravel().tolist()])
+    feature = rs.Boxes(corners=True, unit="pixel", order="xyxy", min_visible=min_visible)
+    made, rows = begun(feature, columns, Images([(40, 60)], [placement]))
+    assert not rows.failures
+    is_kept = np.array(shares) >= min_visible * (1 - 1e-4) if min_visible else np.array(shares) > 0
+    assert 20 < is_kept.sum() < 200
+    assert made["x_labels"][0].tolist() == (np.flatnonzero(is_kept) + 1).tolist()
+    assert made["x_corners"].dtype == np.float32
+    corners = made["x_corners"][0]
+    np.testing.assert_allclose(corners, np.array(expected)[is_kept], atol=1e-3)
+    around = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+    near = (around >= -1e-3).all(axis=1) & (around[:, 2:] <= frame + 1e-3).all(axis=1)
+    np.testing.assert_allclose(made["x"][0][near], around[near], atol=1e-3)
+    shares_of_frame, _ = begun(rs.Boxes(corners=True, min_visible=min_visible), columns,
+                               Images([(40, 60)], [placement]))  # fmt: skip
+    np.testing.assert_allclose(shares_of_frame["x_corners"][0] * frame, corners, atol=1e-3)
+
+
+@pytest.mark.parametrize("values", [[0.1] * 7, [0.1] * 7 + [np.nan], [0.1] * 7 + [400.0]])
+def test_invalid_corners_fail_their_row_alone(values: list[float]) -> None:
+    good = [0.1, 0.5, 0.5, 0.1]
+    columns = records([[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 1.0]] * 2])
+    columns |= {
+        CORNER_X: ragged([good, values]),
+        CORNER_Y: ragged([sorted(good), sorted(good) * 2]),
+    }
+    made, rows = begun(rs.Boxes(corners=True, length=2), columns)
+    assert [*rows.failures] == [1]
+    assert made["x_lengths"].tolist() == [1, 0]
 
 
 # -- room, labels ----------------------------------------------------------------------------------

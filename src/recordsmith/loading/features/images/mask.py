@@ -36,12 +36,15 @@ from recordsmith.loading.features.feature import (
     images_in,
     number_of_images,
 )
-from recordsmith.loading.features.images.boxes import BoxBuffer, Boxes
+from recordsmith.loading.features.images.boxes import (
+    BoxBuffer,
+    boxes_to_follow,
+    followed_boxes,
+)
 from recordsmith.loading.features.images.frames import checked_size, place_all
 from recordsmith.loading.features.images.image import in_words
 from recordsmith.loading.features.images.image_lists import (
     ImageLists,
-    ambiguous,
     check_leader,
     image_outputs,
     keep_images,
@@ -184,22 +187,17 @@ class Mask(RowFeature):
         """Return the name of the image to follow: that of the boxes, if masks are of objects."""
         if not isinstance(self.count, str):
             return self.of
-        every = {other: boxes for other, boxes in features.items() if isinstance(boxes, Boxes)}
-        images = [*images_in(features), None]
-        followed = [self.of] if self.of in every else [
-            other for other, boxes in every.items()
-            if self.of is None or (boxes.of or images[0]) == self.of
-        ]  # fmt: skip
-        if len(followed) > 1:
-            raise ambiguous(name, followed)
-        if followed and self.length is not None:
+        boxes = boxes_to_follow(name, self.of, features)
+        if boxes is None:
+            return self.of
+        if self.length is not None:
             raise OptionError(
-                f"feature {name!r} has as many masks as {followed[0]!r} has boxes",
+                f"feature {name!r} has as many masks as {boxes!r} has boxes",
                 option="length",
                 value=self.length,
-                remedy=f"Pass {option('length')} to {followed[0]!r} instead.",
+                remedy=f"Pass {option('length')} to {boxes!r} instead.",
             )
-        return every[followed[0]].of if followed else self.of
+        return features[boxes].of  # type: ignore[attr-defined, no-any-return]
 
     def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
         """Raise OptionError if all images are transformed at random."""
@@ -387,11 +385,7 @@ class MaskBuffer(BatchBuffer):
 
 def _followed(feature: Mask, rows: BatchRows) -> tuple[BoxBuffer | None, ImageBuffer | None]:
     """Return the boxes and the images that masks follow."""
-    boxes = None
-    if isinstance(feature.count, str):
-        images = None if feature.of is None else rows.buffers[feature.of]
-        every = [buffer for buffer in rows.buffers.values() if isinstance(buffer, BoxBuffer)]
-        boxes = next((one for one in every if images in (None, one, one.images)), None)
+    boxes = followed_boxes(feature.of, rows) if isinstance(feature.count, str) else None
     if feature.is_alone:
         return boxes, None
     return boxes, leading(feature.of, rows) if boxes is None else boxes.images
