@@ -86,8 +86,8 @@ class SourceOptions(TypedDict, total=False):
             (the center and the size); None to detect it.
         drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
             annotated size does not show it: upright or stored; None for that of the format.
-        kpt_shape: number of keypoints and of values of each, such as 17,3, to read the boxes
-            without them; or none if longer rows are polygons; None for that of the description.
+        kpt_shape: number of keypoints and of values of each, such as 17,3; or none if longer rows
+            are polygons; None for that of the description.
         yolo_task: what rows with more than four numbers have: obb (the corners of oriented boxes),
             segment (polygons) or pose (boxes and keypoints); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;

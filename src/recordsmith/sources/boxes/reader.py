@@ -122,7 +122,7 @@ class AnnotatedReader(StoredReader):
         placer.finish(place, None if has_own_file else sample.name)
         features |= box_features(boxes)
         if self.point_names:
-            features |= keypoint_features(boxes)
+            features |= keypoint_features(boxes, max(len(names) for _, names in self.point_names))
         if self.has_corners:
             features |= corner_features(boxes)
         return {**features, **self._extra(boxes, features), **masks}

@@ -79,18 +79,14 @@ YoloTask = Literal["obb", "segment", "pose"]
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
-_KEYPOINTS = "objects were packed without their keypoints"
+_SLACK = 0.01  # how far outside the image Ultralytics takes a point as not labelled
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a label file; `class_names` has the names of classes by number."""
-    objects, notes = [], []
-    with_keypoints = 4 + math.prod(file.keypoints) if file.keypoints else None
+    objects = []
     for line, text in read_lines(file.location):
         label, *values = numbers_in(text)
-        if len(values) == with_keypoints:
-            notes.append((_KEYPOINTS, f"{file.name}, line {line}"))
-            del values[4:]
         name = file.class_names.get(int(label)) if is_class_number(label) else None
         if name is None:
             fault = _unknown_class(text.split(maxsplit=1)[0], file.class_names)
@@ -101,7 +97,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 if file.has_corners
                 else _object(f"line {line}", name, values, file.keypoints)
             )
-    yield AnnotatedImage(size=None, objects=objects, notes=notes)
+    yield AnnotatedImage(size=None, objects=objects)
 
 
 def _unknown_class(number: str, names: Mapping[int, str]) -> str:
@@ -120,11 +116,15 @@ def _oriented(where: str, name: str, values: list[float]) -> AnnotatedObject:
 def _object(
     where: str, name: str, values: list[float], keypoints: Keypoints | None
 ) -> AnnotatedObject:
-    """The box, or the box around a polygon."""
-    if len(values) == 4:
+    """The box with its keypoints, or the box around a polygon."""
+    if len(values) == 4 or (keypoints and len(values) == 4 + math.prod(keypoints)):
         x, y, half_width, half_height = values[0], values[1], values[2] / 2, values[3] / 2
         corners = (x - half_width, y - half_height, x + half_width, y + half_height)
-        return AnnotatedObject(where, name, corners)
+        points = values[4:]
+        if points and keypoints and keypoints[1] == 2:
+            pairs = zip(points[::2], points[1::2], strict=True)
+            points = [value for point in pairs for value in (*point, _visibility(*point))]
+        return AnnotatedObject(where, name, corners, points=points)
     found = f"{len(values)} numbers after the class"
     if keypoints:
         count, size = keypoints
@@ -138,6 +138,11 @@ def _object(
     else:
         fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
+
+
+def _visibility(x: float, y: float) -> int:
+    """That of a point without one: not labelled at 0, 0 and just outside, as Ultralytics has it."""
+    return 0 if x == y == 0 or -_SLACK <= min(x, y) < 0 else 2
 
 
 def _is_labels(head: bytes) -> bool:
@@ -173,6 +178,8 @@ class Yolo(
     Each sample has the image and box features of `Voc`; labels are positions in the list of names,
     from 1. Polygons become the boxes around them, and masks with `object_masks`. If all rows have
     four points, they are oriented boxes (OBB), whose corners each sample has as well, as in `Dota`.
+    The keypoints of YOLO-pose are read if `kpt_shape` is known; `data.yaml` has it, and may have
+    `kpt_names` and `flip_idx`.
 
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
@@ -192,9 +199,9 @@ class Yolo(
         """
         Args:
             root: the folder of images and labels, or the description of the dataset.
-            kpt_shape: the number of keypoints and of values of each, such as `17,3`: boxes are read
-                without them. `none` if rows with more than four numbers are polygons. None for
-                `kpt_shape` of `data.yaml`; without it, rows that may have keypoints are refused.
+            kpt_shape: the number of keypoints and of values of each, such as `17,3`. `none` if rows
+                with more than four numbers are polygons. None for `kpt_shape` of `data.yaml`;
+                without it, rows that may have keypoints are refused.
             yolo_task: what rows with more than four numbers have: the corners of oriented boxes
                 (`obb`), polygons (`segment`), or boxes and keypoints (`pose`). None to detect it.
             encoding: of class names and lists of images.
@@ -268,6 +275,14 @@ class Yolo(
         if self._task == "pose" and not keypoints:
             raise OptionError(option="kpt_shape", value=None, expected="that of the poses: '17,3'")
         is_detected = self._task is None and not keypoints and are_oriented(heads)
+        contents = Contents(
+            has_points=bool(keypoints), has_corners=self._task == "obb" or is_detected
+        )
+        if keypoints:
+            of_class = (config or DataFile(str(self.root), False, {}, {})).keypoint_class
+            contents.keypoint_classes = {
+                name: of_class(number, keypoints[0]) for number, name in names.items()
+            }
         return ListedImages(
             samples.entries,
             classes,
@@ -277,7 +292,7 @@ class Yolo(
                 "keypoints": keypoints,
                 "is_upright": config is not None and config.is_yaml,
             },
-            contents=Contents(has_corners=self._task == "obb" or is_detected),
+            contents=contents,
         )
 
     def _names(self, index: FileIndex, config: DataFile | None) -> tuple[dict[int, str], list[str]]:
