@@ -72,16 +72,16 @@ def test_rows_of_dota(tmp_path: Path, row: str, corners: Any, difficult: int) ->
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        (f"{TILTED}", "8 words"),
-        ("8 2 16 4 14 12 cat 0", "8 words"),
-        (f"{TILTED} large vehicle 0", "11 words"),
+        (f"{TILTED}", "four corners"),
+        ("8 2 16 4 14 12 6 cat 0", "four corners"),
+        (f"{TILTED} large vehicle 0", "four corners"),
         (f"{TILTED} cat x", "'x'"),
         (f"{TILTED} cat 0.5", "'0.5'"),
-        ("8 2 16 x 14 12 6 10 cat 0", "not a number"),
+        ("8 2 16 x 14 12 6 10 cat 0", "four corners"),
         ("8 2 16 4 14 12 1e300 10 cat 0", "too large"),
         ("48 2 56 4 54 12 46 10 cat 0", "xmin"),  # nothing of it is inside
         ("8 2 8 4 8 12 8 10 cat 0", "empty"),
-        ("0 0.5 0.5 0.1 0.1", "5 words"),
+        ("0 0.5 0.5 0.1 0.1", "four corners"),
     ],
 )
 def test_wrong_rows_of_dota(tmp_path: Path, row: str, fault: str) -> None:
@@ -89,6 +89,7 @@ def test_wrong_rows_of_dota(tmp_path: Path, row: str, fault: str) -> None:
     (problem,) = problems_of(rs.Dota(root))
     assert places([problem])[0].startswith("labelTxt/a.txt, line 3")
     assert fault in problem
+    assert "0" not in (rs.Dota(root).list_samples().class_names or ())
     features, notes = read(rs.Dota(root, boxes="drop"))
     assert (boxes_of(features), len(notes)) == ([BOX], 1)
 

@@ -346,8 +346,8 @@ class Coco(
 
     Each sample has the image and box features of `Voc`, with category ids as labels, and
     `image/object/is_crowd`, `image/object/area` (in pixels, from the file) and `image/object/id`
-    (of the annotation; -1 without one). Boxes that CVAT rotated (`attributes.rotation`) become the
-    boxes around them. The manifest keeps the supercategories, for exports.
+    (of the annotation; -1 without one). If CVAT rotated any box (`attributes.rotation`), all have
+    corners, as in `Dota`. The manifest keeps the supercategories, for exports.
 
     Example:
         rs.pack(rs.Coco("coco", object_masks="instance"), "packed")

@@ -4,6 +4,7 @@ and difficulty, below lines about the image. Splits are folders.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -54,14 +55,15 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 
 def _object(where: str, words: list[str]) -> AnnotatedObject:
-    name, *difficulty = words[8:] or [""]
-    if not name or len(difficulty) > 1:
-        return AnnotatedObject(where, name, fault=f"{len(words)} words; {_EXPECTED}")
+    numbers = [*map(to_float, words[:8])]
+    if len(words) not in (9, 10) or any(map(math.isnan, numbers)):
+        return AnnotatedObject(where, "", fault=f"{' '.join(words)!r:.80}; {_EXPECTED}")
+    name, *difficulty = words[8:]
     if not all(map(is_label, difficulty)):
         fault = f"the difficulty is {difficulty[0]!r:.60}; expected an integer"
         return AnnotatedObject(where, name, fault=fault)
-    xs, ys = map(to_float, words[:8:2]), map(to_float, words[1:8:2])
-    return quad_object(where, name, [*zip(xs, ys, strict=True)], [int((difficulty or "0")[0])])
+    points = [*zip(numbers[::2], numbers[1::2], strict=True)]
+    return quad_object(where, name, points, [int((difficulty or "0")[0])])
 
 
 class Dota(

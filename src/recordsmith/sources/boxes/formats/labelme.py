@@ -217,8 +217,8 @@ class LabelMe(
     """Images with polygons, rectangles, circles and masks in LabelMe's JSON format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
-    circles become the boxes around them; rectangles that are rotated, or of four points, have
-    their corners as well, as in `Dota`. Labels follow the order of
+    circles become the boxes around them; if any rectangle is rotated, all objects have corners, as
+    in `Dota`. Labels follow the order of
     `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
     not used.
 
