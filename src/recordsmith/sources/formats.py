@@ -20,7 +20,7 @@ _SOURCES = {
     ),
     "table": (
         "tables.table.Table",
-        "images table image_column split_column group_column label_column encoding",
+        "images table image_column split_column group_column label_column caption_column encoding",
     ),
     "arrays": ("archives.arrays.Arrays", ""),
     "shards": ("archives.shards.Shards", ""),
@@ -89,6 +89,7 @@ class SourceOptions(TypedDict, total=False):
         split_column: column of splits.
         group_column: column of groups, which stay in one split.
         label_column: column of classes.
+        caption_column: column of captions of images; None for caption or captions.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
         frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
     """
@@ -113,6 +114,7 @@ class SourceOptions(TypedDict, total=False):
     split_column: str
     group_column: str
     label_column: str
+    caption_column: str
     encoding: str
     frame_quality: int
 

@@ -20,6 +20,9 @@ SOURCE_ID = "image/source_id"
 CLASS_LABEL = "image/class/label"
 CLASS_TEXT = "image/class/text"
 
+# what texts say about it: any number of them
+CAPTION = "image/caption"
+
 # its mask: a class index for each pixel
 MASK = "image/segmentation/class/encoded"
 MASK_FORMAT = "image/segmentation/class/format"
