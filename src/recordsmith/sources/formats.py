@@ -14,6 +14,7 @@ from recordsmith.support.lazy import LazyTable
 _SOURCES = {
     "folder": ("class_folders.image_folder.ImageFolder", "images label_map"),
     "files": ("class_folders.image_folder.ImageFiles", "images class_pattern"),
+    "captions": ("class_folders.captioned_images.CaptionedImages", "class_pattern encoding"),
     "pairs": (
         "pairs.image_pairs.ImagePairs",
         "images masks image_names mask_names split_lists colours keep_indices class_pattern",
