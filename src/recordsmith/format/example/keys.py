@@ -24,9 +24,6 @@ CLASS_CONFIDENCE = "image/class/confidence"  # 1, or 0 for a class that it verif
 # its captions, any number
 CAPTION = "image/caption"
 
-# what texts say about it: any number of them
-CAPTION = "image/caption"
-
 # its mask: a class index for each pixel
 MASK = "image/segmentation/class/encoded"
 MASK_FORMAT = "image/segmentation/class/format"
