@@ -28,7 +28,10 @@ _SOURCES = {
     "tfds": ("archives.tfds.Tfds", ""),
     "lerobot": ("archives.lerobot.LeRobot", "frame_quality"),
     "webdataset": ("archives.webdataset.WebDataset", ""),
-    "coco": ("boxes.formats.coco.Coco", "annotations images label_map boxes drawn object_masks"),
+    "coco": (
+        "boxes.formats.coco.Coco",
+        "annotations images label_map boxes drawn object_masks class_from",
+    ),
     "csv-boxes": (
         "boxes.formats.csv_boxes.CsvBoxes",
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
@@ -82,6 +85,7 @@ class SourceOptions(TypedDict, total=False):
             (the center and the size); None to detect it.
         drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
             annotated size does not show it: upright or stored; None for that of the format.
+        class_from: attribute of objects that is their class; None for the class itself.
         kpt_shape: number of keypoints and of values of each, such as 17,3, to read the boxes
             without them; or none if longer rows are polygons; None for that of the description.
         table: file to read in a folder with several tables; or several, with commas between them;
@@ -109,6 +113,7 @@ class SourceOptions(TypedDict, total=False):
     boxes: str
     boxes_as: str
     drawn: str
+    class_from: str
     kpt_shape: str
     table: str
     image_column: str
