@@ -77,7 +77,7 @@ def make_voc(path: Path, photographs: Path) -> None:
         (annotations / f"{image.stem}.xml").write_text(_VOC.format(image.name, text))
 
 
-def make_coco(path: Path, photographs: Path) -> None:
+def make_coco(path: Path, photographs: Path, keypoint_count: int = 0) -> None:
     """COCO's folders, with one JSON file that also has the outline of each object."""
     image_paths = _linked(path / "train2017", photographs)
     images: list[Any] = []
@@ -98,7 +98,20 @@ def make_coco(path: Path, photographs: Path) -> None:
                     "iscrowd": 0,
                 }
             )
-    categories = [{"id": number, "name": name} for number, name in enumerate(CLASSES, 1)]
+            if keypoint_count:
+                points = [
+                    [
+                        round(left + across * n / keypoint_count),
+                        round(top + down / (n + 1)),
+                        n % 2 + 1,
+                    ]
+                    for n in range(keypoint_count)
+                ]
+                annotations[-1]["keypoints"] = [value for point in points for value in point]
+                annotations[-1]["num_keypoints"] = keypoint_count
+    names = [f"point {number}" for number in range(keypoint_count)]
+    more = {"keypoints": names, "skeleton": [[1, 2]]} if names else {}
+    categories = [{"id": number, "name": name, **more} for number, name in enumerate(CLASSES, 1)]
     document = {"images": images, "annotations": annotations, "categories": categories}
     (path / "annotations").mkdir()
     (path / "annotations" / "instances_train2017.json").write_text(json.dumps(document))

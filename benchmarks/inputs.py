@@ -163,6 +163,7 @@ class Inputs:
             "pairs": self._of_photographs(annotated.make_pairs),
             "voc": self._of_photographs(annotated.make_voc),
             "coco": self._of_photographs(annotated.make_coco),
+            "coco-keypoints": self._of_photographs(partial(annotated.make_coco, keypoint_count=17)),
             "yolo": self._of_photographs(annotated.make_yolo),
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
             "table.jsonl": lambda path: annotated.make_json(path, self.row_count),

@@ -242,6 +242,17 @@ CASES = (
         "coco",
         _coco,
     ),
+    Case(
+        name="coco-keypoints",
+        title="Pack keypoints of COCO",
+        what="The same with 17 keypoints for each object.",
+        unit="image",
+        peers=(
+            Peer(OURS, _recordsmith("Coco", "coco-keypoints")),
+            Peer("recordsmith, boxes alone", _recordsmith("Coco", "coco"), at_most=1.2),
+        ),
+        inputs=("coco", "coco-keypoints"),
+    ),
     _case(
         "yolo", "Pack boxes of YOLO", "a text file each, about three objects", "Yolo", "yolo", _yolo
     ),

@@ -28,7 +28,7 @@ from recordsmith.support.errors import Problems, SourceError
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
 
-Points: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
+Points: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]] | msgspec.Raw
 
 MAX_OBJECTS = 100_000
 """Of an image: each takes some hundred bytes until its record is written."""
@@ -66,7 +66,8 @@ class AnnotatedObject(NamedTuple):
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
     points: its keypoints, in the units of the annotation: x, y and visibility end to end, in the
-        order of its class; or these three by the name of the point, of those that it has.
+        order of its class, also as JSON; or these three by the name of the point, of those that
+        it has.
     quad: x, y of the four corners of a rotated box, clockwise from the top left of the unturned
         box; empty for an upright one.
     attributes: texts or numbers by name; never changed.
@@ -258,7 +259,7 @@ class Contents:
             self.has_corners |= bool(item.quad)
             if item.points:
                 self.has_points = True
-                if name not in self.keypoint_classes:
+                if name not in self.keypoint_classes and not isinstance(item.points, msgspec.Raw):
                     count = len(item.points) // 3
                     names = item.points if isinstance(item.points, Mapping) else _numbered(count)
                     self.point_names.setdefault(name, {}).update(dict.fromkeys(names))

@@ -24,7 +24,13 @@ from recordsmith.image import (
     orient_points,
     swaps_sides,
 )
-from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners, is_class_name
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedObject,
+    Corners,
+    Points,
+    is_class_name,
+    to_float,
+)
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
@@ -55,7 +61,6 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-_NO_POINTS: Numbers = np.zeros((0, 3))
 _MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -96,16 +101,15 @@ class LabelledBox(NamedTuple):
     """An object with a valid box.
 
     box: relative to the stored image, as the others.
-    points: its keypoints, (n, 3): x, y and visibility; 0, 0, 0 if one is not labelled. Empty
-        without keypoints.
     corners: of a rotated box, (4, 2): x and y; None for an upright one.
+    points: its keypoints, (k, 3): x, y and visibility; 0, 0, 0 if one is not labelled.
     """
 
     source: AnnotatedObject
     label: int
     box: Box
-    points: Numbers = _NO_POINTS
     corners: Numbers | None = None
+    points: Numbers | None = None
 
 
 class Frame(NamedTuple):
@@ -236,51 +240,75 @@ class BoxPlacer:
                 corners = self._fixed(item, file, frame)
                 if corners is None and self._policy != "stop":
                     continue
-            points = self._placed_points(item, file, frame) if item.points else _NO_POINTS
             box = None if corners is None else _shares(corners, frame)
-            if label is not None and box is not None and points is not None:
+            if label is not None and box is not None:
                 quad = _placed_quad(item.quad, frame) if item.quad else None
                 if frame.orientation != UPRIGHT:
                     box = orient_box(box, inverse_orientation(frame.orientation))
-                boxes.append(LabelledBox(item, label, box, points, quad))
-        return boxes
+                boxes.append(LabelledBox(item, label, box, quad))
+        return self._with_points(boxes, file, frame) if self._point_names and boxes else boxes
 
-    def _placed_points(self, item: AnnotatedObject, file: str, frame: Frame) -> Numbers | None:
-        """The keypoints of an object, (n, 3), checked; None if they make it invalid."""
-        names = self._point_names.get(item.name or "", ())
-        given, place = item.points, item.place_in(file)
-        if isinstance(given, Mapping):
-            given = [value for name in names for value in given.get(name, (0, 0, 0))]
-        dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
+    def _with_points(
+        self, boxes: Sequence[LabelledBox], file: str, frame: Frame
+    ) -> list[LabelledBox]:
+        """The boxes with their keypoints, checked; without those that these make invalid."""
+        count = max(map(len, self._point_names.values()))
+        kept: list[LabelledBox] = []
+        values: list[Any] = []
+        for item in boxes:
+            names = self._point_names.get(str(item.source.name), ())
+            own = _in_order(item.source.points, names)
+            if len(own) not in (0, 3 * len(names)):
+                fault = f"{len(own)} numbers of keypoints; expected 3 for each of {len(names)}"
+                self._drop_points(item, file, [Flaw(fault, Check.KEYPOINT_COUNT)])
+                continue
+            kept.append(item)
+            values += own
+            values += [0] * (3 * count - len(own))
         try:
-            points = np.array(given, np.float64).reshape(-1, 3)
-        except (TypeError, ValueError):
-            points = _NO_POINTS
-        if len(points) != len(names):
-            fault = f"{len(given)} numbers of keypoints; expected 3 for each of {len(names)}"
-            self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
-            return None
-        visible = points[:, 2]
-        with np.errstate(invalid="ignore"):
-            shares = points[:, :2] / (frame.width, frame.height)
-            is_inside = (np.abs(shares - 0.5) <= 0.5 + _TOLERANCE).all(axis=1)
-        is_labelled = visible != 0
-        is_valid = (visible == 0) | (((visible == 1) | (visible == 2)) & is_inside)
-        if not is_valid.all():
-            wrong = np.flatnonzero(~is_valid).tolist()
-            faults = [_point_fault(names[number], points[number], frame) for number in wrong]
-            if self._policy != "clip":
-                self._actions.add(_CLIP)
-                self.reject(place, faults, dropped)
-                return None
-            self.note(_UNLABELLED, f"{place}: {'; '.join(faults)}")
-            is_labelled &= is_valid
-        shares = np.clip(shares, 0, 1)
+            points = np.array(values, np.float64).reshape(-1, count, 3)
+        except (TypeError, ValueError, OverflowError):
+            points = np.array([*map(to_float, values)]).reshape(-1, count, 3)
+        visible, shares = points[..., 2], points[..., :2]
+        shares /= (frame.width, frame.height)
+        is_missing = visible == 0
+        is_within = shares.min(initial=0) >= 0 and shares.max(initial=0) <= 1
+        is_known = visible.min(initial=0) >= 0 and visible.max(initial=0) <= 2
+        if not (is_within and is_known) or np.any(visible % 1):  # or NaN
+            kept, points = self._checked_points(kept, points, file, frame)
+            visible, shares = points[..., 2], points[..., :2]
+            is_missing = visible == 0
         if frame.orientation != UPRIGHT:
-            shares = orient_points(shares, inverse_orientation(frame.orientation))
-        placed = np.column_stack([shares, visible])
-        placed[~is_labelled] = 0
-        return placed
+            turned = orient_points(shares.reshape(-1, 2), inverse_orientation(frame.orientation))
+            shares[:] = turned.reshape(shares.shape)
+        points[is_missing] = 0
+        return [item._replace(points=own) for item, own in zip(kept, points, strict=True)]
+
+    def _checked_points(
+        self, boxes: Sequence[LabelledBox], points: Numbers, file: str, frame: Frame
+    ) -> tuple[list[LabelledBox], Numbers]:
+        """The boxes whose keypoints are valid or fixed, and these: x, y and visibility."""
+        shares, visible = points[..., :2], points[..., 2]
+        is_inside = ((shares >= -_TOLERANCE) & (shares <= 1 + _TOLERANCE)).all(axis=-1)
+        is_wrong = (visible != 0) & ~(((visible == 1) | (visible == 2)) & is_inside)
+        is_kept = np.ones(len(boxes), bool)
+        for row in np.flatnonzero(is_wrong.any(axis=1)).tolist():
+            item = boxes[row]
+            names, wrong = self._point_names[str(item.source.name)], np.flatnonzero(is_wrong[row])
+            faults = [_point_fault(names[n], points[row, n], frame) for n in wrong.tolist()]
+            if self._policy == "clip":
+                self.note(_UNLABELLED, f"{item.source.place_in(file)}: {'; '.join(faults)}")
+                continue
+            self._actions.add(_CLIP)
+            self._drop_points(item, file, faults)
+            is_kept[row] = False
+        points[is_wrong] = 0
+        shares[:] = np.clip(shares, 0, 1)
+        return [boxes[row] for row in np.flatnonzero(is_kept).tolist()], points[is_kept]
+
+    def _drop_points(self, item: LabelledBox, file: str, faults: Sequence[Flaw]) -> None:
+        dropped = _POINTS_DROPPED.leaving_out(item.source.name or _UNKNOWN)
+        self.reject(item.source.place_in(file), faults, dropped)
 
     def reject(
         self,
@@ -343,18 +371,23 @@ def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
     }
 
 
-def keypoint_features(boxes: Sequence[LabelledBox], count: int) -> dict[str, Any]:
-    """The keypoints of objects, `count` of each; those that an object has not are 0, 0, 0."""
-    points = np.zeros((len(boxes), count, 3))
-    for row, item in enumerate(boxes):
-        points[row, : len(item.points)] = item.points
+def keypoint_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
+    """The keypoints of objects, as many for each."""
+    points = np.array([item.points for item in boxes]) if boxes else np.zeros((0, 0, 3))
     visible = points[:, :, 2].astype(np.int64)
     return {
         keys.KEYPOINT_X: points[:, :, 0].ravel(),
         keys.KEYPOINT_Y: points[:, :, 1].ravel(),
         keys.KEYPOINT_VISIBILITY: visible.ravel(),
-        keys.KEYPOINT_NUM: np.count_nonzero(visible, axis=1),
+        keys.KEYPOINT_NUM: (visible != 0).sum(axis=1),
     }
+
+
+def _in_order(points: Points, names: Sequence[str]) -> Sequence[Any]:
+    """x, y and visibility of all points of a class, end to end."""
+    if not isinstance(points, Mapping):
+        return points
+    return [value for name in names for value in points.get(name, (0, 0, 0))]
 
 
 def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
@@ -378,6 +411,7 @@ def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
 def _point_fault(name: str, point: Numbers, frame: Frame) -> Flaw:
     x, y, visibility = point.tolist()
     where = f"keypoint {name!r:.60}"
+    x, y = x * frame.width, y * frame.height
     if visibility not in (1, 2):
         text = f"{where} has visibility {visibility:g}; expected 0, 1 or 2"
         return Flaw(text, Check.INVALID_KEYPOINT)

@@ -23,6 +23,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Points,
     attributes_in,
     encoding_error,
     is_class_name,
@@ -138,7 +139,7 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     known_area = area if 0 <= area <= _LARGEST_AREA else None
     extra = (int(to_float(item.iscrowd) > 0), known_area, item.id if _is_id(item.id) else _NO_ID)
     corners = (x, y, x + width, y + height)
-    points = _keypoints(item.keypoints)
+    points = _keypoints(item.keypoints, is_declared=name in file.keypoint_classes)
     if points is None:
         fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
         return AnnotatedObject(where, name, fault=fault)
@@ -155,17 +156,17 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     )
 
 
-def _keypoints(raw: msgspec.Raw) -> list[float] | None:
-    """x, y and visibility of each keypoint, end to end; None for what is no list of numbers."""
-    if not memoryview(raw):
-        return []
-    try:
-        return [
-            float("nan" if value is None or isinstance(value, str) else value)
-            for value in msgspec.json.decode(raw, type=list[float | str | None] | None) or ()
-        ]
-    except (ValueError, RecursionError):
+def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
+    """x, y and visibility of each keypoint, end to end; None for what is no list.
+
+    What the category declares stays text until the image is read.
+    """
+    text = bytes(raw)
+    if text in (b"", b"null", b"[]"):
+        return ()
+    if not text.startswith(b"["):
         return None
+    return raw if is_declared else msgspec.json.decode(raw, type=list)
 
 
 def _is_id(value: object) -> bool:
