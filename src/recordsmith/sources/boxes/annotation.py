@@ -246,15 +246,15 @@ class Contents:
         self.has_captions |= bool(image.captions)
         for item in image.objects:
             name = item.name
-            if not name or not is_class_name(name):
-                continue
             self.object_count += not item.fault
             for key, value in item.attributes.items():
                 counts = self.attributes.get(key)
                 if counts is None:
                     counts = self.attributes[key] = Counter()
                     self._check_attribute(key, item.place_in(file.name))
-                counts[_ATTRIBUTE_KINDS[type(value)]] += 1
+                counts[_ATTRIBUTE_KINDS[type(value)]] += not item.fault
+            if not name or not is_class_name(name):
+                continue
             self.class_names[name] = None
             self.has_corners |= bool(item.quad)
             if item.points:
