@@ -673,7 +673,6 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
         features, notes = read(listing, number)
         assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
         assert [where for _, where in notes] == [
-            f"annotations.xml, line {number + 2}",  # the attribute
             f"annotations.xml, line {number + 3}: points",
             f"annotations.xml, line {number + 3}: tag indoors",
         ]

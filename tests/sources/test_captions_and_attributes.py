@@ -168,3 +168,41 @@ def test_captions_of_another_image(tmp_path: Path) -> None:
     with raises(rs.SourceError) as caught:
         Coco(tmp_path).list_samples()
     assert "'a.jpg', but 'b.jpg' in captions.json" in caught.value.problems[0]
+
+
+# -- CVAT -----------------------------------------------------------------------------------------
+
+SHAPE = '{}<attribute name="age">{}</attribute>\n <attribute name="a &amp; b">{}</attribute></{}>'
+
+
+def test_attributes_of_cvat(tmp_path: Path) -> None:
+    """Numbers where CVAT declares some; those of tags are counted, and other shapes have none."""
+    image(tmp_path / "a.jpg")
+    box = '<box label="car" xtl="4" ytl="5" xbr="14" ybr="15">'
+    polygon = '<polygon label="car" points="20,2;30,2;30,18">'
+    shapes = [
+        SHAPE.format(box, 7, "red &lt;\xfc", "box"),
+        SHAPE.format('<polyline label="car" points="1,1;2,2">', 1, "line", "polyline"),
+        SHAPE.format(polygon, "2.5", "true", "polygon"),
+        SHAPE.format('<tag label="wet">', 1, "tag", "tag"),
+        box.replace(">", '><attribute name="age">3</attribute></box>'),
+    ]
+    attributes = "".join(
+        f"<attribute><name>{name}</name><input_type>{kind}</input_type></attribute>"
+        for name, kind in (("a &amp; b", "text"), ("age", "number"))
+    )
+    label = f"<label><name>car</name><attributes>{attributes}</attributes></label>"
+    (tmp_path / "annotations.xml").write_text(
+        f"<annotations><meta><labels>{label}</labels></meta>"
+        f'<image id="0" name="a.jpg" width="40" height="20">{"".join(shapes)}</image></annotations>'
+    )
+    features, notes = read(rs.Cvat(tmp_path))
+    assert _attributes(features) == {
+        "age": [7, 2.5, 3],
+        "a & b": ["red <\xfc".encode(), b"true", b""],
+    }
+    assert [what for what, _ in notes if "attributes" in what] == [
+        "attributes of tags were left out"
+    ]
+    features, _ = read(rs.Cvat(tmp_path, class_from="age", boxes="drop"))
+    assert features["image/object/class/text"] == [b"7", b"2.5", b"3"]

@@ -36,7 +36,10 @@ _SOURCES = {
         "boxes.formats.csv_boxes.CsvBoxes",
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
     ),
-    "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
+    "cvat": (
+        "boxes.formats.cvat.Cvat",
+        "annotations images label_map boxes drawn object_masks class_from",
+    ),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
     "yolo": ("boxes.formats.yolo.Yolo", "label_map boxes drawn object_masks kpt_shape encoding"),
