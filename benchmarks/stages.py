@@ -32,6 +32,7 @@ _ROOTS = {
     "pairs": "pairs",
     "boxes": "voc",
     "coco": "coco",
+    "coco-keypoints": "coco-keypoints",
     "yolo": "yolo",
     "tables-csv": "table.csv",
     "tables-parquet": "table.parquet",
@@ -46,6 +47,7 @@ def _source(name: str, root: Path) -> Any:
         "pairs": rs.ImagePairs,
         "boxes": rs.Voc,
         "coco": rs.Coco,
+        "coco-keypoints": rs.Coco,
         "yolo": rs.Yolo,
     }
     return kinds.get(name, rs.Table)(root)

@@ -33,7 +33,7 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
-from recordsmith.sources.problems import join_problems
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
 
@@ -62,6 +62,7 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 _MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
+MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
 _UNKNOWN = "unknown classes"
@@ -97,19 +98,35 @@ _WRONG_SIZE = Flaw(
 )
 
 
+class PlacedPoints(NamedTuple):
+    """Keypoints relative to the stored image; 0, 0 where one is not labelled."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    visibility: Sequence[int]
+
+    def oriented(self, orientation: int) -> PlacedPoints:
+        turned = orient_points(np.array([self.x, self.y]).T, orientation)
+        turned[np.equal(self.visibility, 0)] = 0
+        return PlacedPoints(turned[:, 0].tolist(), turned[:, 1].tolist(), self.visibility)
+
+
+NO_POINTS = PlacedPoints((), (), ())
+
+
 class LabelledBox(NamedTuple):
     """An object with a valid box.
 
     box: relative to the stored image, as the others.
     corners: of a rotated box, (4, 2): x and y; None for an upright one.
-    points: its keypoints, (k, 3): x, y and visibility; 0, 0, 0 if one is not labelled.
+    points: its keypoints; empty without any.
     """
 
     source: AnnotatedObject
     label: int
     box: Box
     corners: Numbers | None = None
-    points: Numbers | None = None
+    points: PlacedPoints = NO_POINTS
 
 
 class Frame(NamedTuple):
@@ -240,75 +257,48 @@ class BoxPlacer:
                 corners = self._fixed(item, file, frame)
                 if corners is None and self._policy != "stop":
                     continue
+            points = self._place_points(item, file, frame) if item.points else NO_POINTS
             box = None if corners is None else _shares(corners, frame)
-            if label is not None and box is not None:
+            if label is not None and box is not None and points is not None:
                 quad = _placed_quad(item.quad, frame) if item.quad else None
                 if frame.orientation != UPRIGHT:
                     box = orient_box(box, inverse_orientation(frame.orientation))
-                boxes.append(LabelledBox(item, label, box, quad))
-        return self._with_points(boxes, file, frame) if self._point_names and boxes else boxes
+                boxes.append(LabelledBox(item, label, box, quad, points))
+        count = max(map(len, self._point_names.values()), default=0)
+        if len(boxes) * count > MAX_POINTS:
+            raise SourceError(
+                f"{file}: {len(boxes):,} objects of {count} keypoints each; expected at most "
+                f"{MAX_POINTS:,} keypoints in an image",
+                remedy="Cut the image into tiles.",
+            )
+        return boxes
 
-    def _with_points(
-        self, boxes: Sequence[LabelledBox], file: str, frame: Frame
-    ) -> list[LabelledBox]:
-        """The boxes with their keypoints, checked; without those that these make invalid."""
-        count = max(map(len, self._point_names.values()))
-        kept: list[LabelledBox] = []
-        values: list[Any] = []
-        for item in boxes:
-            names = self._point_names.get(str(item.source.name), ())
-            own = _in_order(item.source.points, names)
-            if len(own) not in (0, 3 * len(names)):
-                fault = f"{len(own)} numbers of keypoints; expected 3 for each of {len(names)}"
-                self._drop_points(item, file, [Flaw(fault, Check.KEYPOINT_COUNT)])
-                continue
-            kept.append(item)
-            values += own
-            values += [0] * (3 * count - len(own))
+    def _place_points(self, item: AnnotatedObject, file: str, frame: Frame) -> PlacedPoints | None:
+        """The keypoints of an object, checked; None if they make it invalid."""
+        names = self._point_names.get(str(item.name), ())
+        values, place = _in_order(item.points, names), item.place_in(file)
+        dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
+        unknown = sorted(item.points.keys() - {*names}) if isinstance(item.points, Mapping) else ()
+        if unknown or len(values) not in (0, 3 * len(names)):
+            fault = f"{len(values)} numbers of keypoints; expected 3 for each of {len(names)}"
+            if unknown:
+                fault = f"unknown keypoints {join_names(unknown)}; expected {join_names(names)}"
+            self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
+            return None
         try:
-            points = np.array(values, np.float64).reshape(-1, count, 3)
-        except (TypeError, ValueError, OverflowError):
-            points = np.array([*map(to_float, values)]).reshape(-1, count, 3)
-        visible, shares = points[..., 2], points[..., :2]
-        shares /= (frame.width, frame.height)
-        is_missing = visible == 0
-        is_within = shares.min(initial=0) >= 0 and shares.max(initial=0) <= 1
-        is_known = visible.min(initial=0) >= 0 and visible.max(initial=0) <= 2
-        if not (is_within and is_known) or np.any(visible % 1):  # or NaN
-            kept, points = self._checked_points(kept, points, file, frame)
-            visible, shares = points[..., 2], points[..., :2]
-            is_missing = visible == 0
+            points, wrong = _shares_of_points(values, frame)
+        except TypeError:
+            points, wrong = _shares_of_points([*map(to_float, values)], frame)
+        if wrong:
+            faults = [_point_fault(names[number], point, frame) for number, point in wrong.items()]
+            if self._policy != "clip":
+                self._actions.add(_CLIP)
+                self.reject(place, faults, dropped)
+                return None
+            self.note(_UNLABELLED, f"{place}: {'; '.join(faults)}")
         if frame.orientation != UPRIGHT:
-            turned = orient_points(shares.reshape(-1, 2), inverse_orientation(frame.orientation))
-            shares[:] = turned.reshape(shares.shape)
-        points[is_missing] = 0
-        return [item._replace(points=own) for item, own in zip(kept, points, strict=True)]
-
-    def _checked_points(
-        self, boxes: Sequence[LabelledBox], points: Numbers, file: str, frame: Frame
-    ) -> tuple[list[LabelledBox], Numbers]:
-        """The boxes whose keypoints are valid or fixed, and these: x, y and visibility."""
-        shares, visible = points[..., :2], points[..., 2]
-        is_inside = ((shares >= -_TOLERANCE) & (shares <= 1 + _TOLERANCE)).all(axis=-1)
-        is_wrong = (visible != 0) & ~(((visible == 1) | (visible == 2)) & is_inside)
-        is_kept = np.ones(len(boxes), bool)
-        for row in np.flatnonzero(is_wrong.any(axis=1)).tolist():
-            item = boxes[row]
-            names, wrong = self._point_names[str(item.source.name)], np.flatnonzero(is_wrong[row])
-            faults = [_point_fault(names[n], points[row, n], frame) for n in wrong.tolist()]
-            if self._policy == "clip":
-                self.note(_UNLABELLED, f"{item.source.place_in(file)}: {'; '.join(faults)}")
-                continue
-            self._actions.add(_CLIP)
-            self._drop_points(item, file, faults)
-            is_kept[row] = False
-        points[is_wrong] = 0
-        shares[:] = np.clip(shares, 0, 1)
-        return [boxes[row] for row in np.flatnonzero(is_kept).tolist()], points[is_kept]
-
-    def _drop_points(self, item: LabelledBox, file: str, faults: Sequence[Flaw]) -> None:
-        dropped = _POINTS_DROPPED.leaving_out(item.source.name or _UNKNOWN)
-        self.reject(item.source.place_in(file), faults, dropped)
+            return points.oriented(inverse_orientation(frame.orientation))
+        return points
 
     def reject(
         self,
@@ -371,15 +361,20 @@ def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
     }
 
 
-def keypoint_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
-    """The keypoints of objects, as many for each."""
-    points = np.array([item.points for item in boxes]) if boxes else np.zeros((0, 0, 3))
-    visible = points[:, :, 2].astype(np.int64)
+def keypoint_features(boxes: Sequence[LabelledBox], count: int) -> dict[str, Any]:
+    """The keypoints of objects, `count` of each; those that an object has not are 0, 0, 0."""
+    sides: tuple[list[Any], list[Any], list[Any]] = [], [], []
+    for item in boxes:
+        padding = [0] * (count - len(item.points.x))
+        for side, values in zip(sides, item.points, strict=True):
+            side.extend(values)
+            side.extend(padding)
+    x, y, visibility = sides
     return {
-        keys.KEYPOINT_X: points[:, :, 0].ravel(),
-        keys.KEYPOINT_Y: points[:, :, 1].ravel(),
-        keys.KEYPOINT_VISIBILITY: visible.ravel(),
-        keys.KEYPOINT_NUM: (visible != 0).sum(axis=1),
+        keys.KEYPOINT_X: x,
+        keys.KEYPOINT_Y: y,
+        keys.KEYPOINT_VISIBILITY: visibility,
+        keys.KEYPOINT_NUM: [sum(map(bool, item.points.visibility)) for item in boxes],
     }
 
 
@@ -388,6 +383,46 @@ def _in_order(points: Points, names: Sequence[str]) -> Sequence[Any]:
     if not isinstance(points, Mapping):
         return points
     return [value for name in names for value in points.get(name, (0, 0, 0))]
+
+
+def _shares_of_points(
+    values: Sequence[Any], frame: Frame
+) -> tuple[PlacedPoints, dict[int, Sequence[Any]]]:
+    """Keypoints as shares of the frame, and the invalid ones by number, which are not labelled.
+
+    A loop, because arrays of some dozen points take longer.
+    """
+    width, height, *_ = frame
+    xs: list[float] = []
+    ys: list[float] = []
+    visibilities: list[int] = []
+    wrong: dict[int, Sequence[Any]] = {}
+    each = iter(values)
+    for number, (x, y, visibility) in enumerate(zip(each, each, each, strict=True)):
+        if visibility != 0 and not (visibility in (1, 2) and 0 <= x <= width and 0 <= y <= height):
+            cut = _clipped_point(x, y, frame) if visibility in (1, 2) else None
+            if cut is None:
+                wrong[number] = x, y, visibility
+                x = y = visibility = 0  # noqa: PLW2901
+            else:
+                x, y = cut  # noqa: PLW2901
+        if visibility:
+            xs.append(x / width)
+            ys.append(y / height)
+            visibilities.append(2 if visibility == 2 else 1)
+        else:
+            xs.append(0.0)
+            ys.append(0.0)
+            visibilities.append(0)
+    return PlacedPoints(xs, ys, visibilities), wrong
+
+
+def _clipped_point(x: float, y: float, frame: Frame) -> tuple[float, float] | None:
+    """A point without what rounding left over the edge; None if it is outside, or no number."""
+    sides = ((x, frame.width), (y, frame.height))
+    if all(-_TOLERANCE * size <= value <= (1 + _TOLERANCE) * size for value, size in sides):
+        return min(max(x, 0), frame.width), min(max(y, 0), frame.height)
+    return None
 
 
 def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
@@ -408,10 +443,9 @@ def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
     return corners[_MIRRORED] if is_mirrored(frame.orientation) else corners
 
 
-def _point_fault(name: str, point: Numbers, frame: Frame) -> Flaw:
-    x, y, visibility = point.tolist()
+def _point_fault(name: str, point: Sequence[float], frame: Frame) -> Flaw:
+    x, y, visibility = map(to_float, point)
     where = f"keypoint {name!r:.60}"
-    x, y = x * frame.width, y * frame.height
     if visibility not in (1, 2):
         text = f"{where} has visibility {visibility:g}; expected 0, 1 or 2"
         return Flaw(text, Check.INVALID_KEYPOINT)

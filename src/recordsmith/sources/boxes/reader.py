@@ -130,7 +130,7 @@ class AnnotatedReader(StoredReader):
         placer.finish(place, None if has_own_file else sample.name)
         features |= box_features(boxes)
         if self.point_names:
-            features |= keypoint_features(boxes)
+            features |= keypoint_features(boxes, max(len(names) for _, names in self.point_names))
         if self.has_corners:
             features |= corner_features(boxes)
         attributes = attribute_features([item.source for item in boxes], self.attributes)
