@@ -30,7 +30,12 @@ from recordsmith.exporting.images import (
 )
 from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_value
-from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.format.example.keys import (
+    BOX,
+    OBJECT_ATTRIBUTE,
+    OBJECT_LABEL,
+    OBJECT_TEXT,
+)
 from recordsmith.support.errors import SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
@@ -74,9 +79,11 @@ class BoxFolder(FolderExporter):
     """Writes images with their boxes and masks.
 
     also_kept: features that the format holds in addition to image, mask and boxes.
+    keeps_attributes: whether it holds attributes of objects.
     """
 
     also_kept: ClassVar[frozenset[str]]
+    keeps_attributes: ClassVar[bool] = False
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
@@ -91,7 +98,10 @@ class BoxFolder(FolderExporter):
         objects = read_objects(example, self._classes, out.warn) if has_objects else None
         self._is_empty &= mask is None and objects is None
         self.write(BoxSample(example, split, image, mask, objects))
-        out.count_dropped(example, IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | self.also_kept)
+        kept = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | self.also_kept
+        if self.keeps_attributes:
+            kept |= {key for key in example if key.startswith(OBJECT_ATTRIBUTE)}
+        out.count_dropped(example, kept)
 
     def finish(self) -> None:
         if self._is_empty:

@@ -137,6 +137,7 @@ class AnnotationFile:
     class_from: the attribute that is the class of each object; empty for the class itself.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
+    has_objects: whether it is about objects; set by `parse`.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
 
@@ -153,6 +154,7 @@ class AnnotationFile:
     class_from: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
+    has_objects: bool = True
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
 

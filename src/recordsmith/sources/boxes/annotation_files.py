@@ -139,9 +139,10 @@ class SharedAnnotationSource(AnnotatedSource):
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
         categories = {} if self._class_from else self._categories(files.values(), classes)
-        is_declared = contents.class_names or any(file.class_names for file in files.values())
-        has_no_objects = contents.has_captions and not is_declared
-        options = {"features": features, "is_labelled": has_no_objects}
+        has_objects = any(file.has_objects for file in files.values()) or any(
+            entry.objects != b"[]" for entry in listed
+        )
+        options = {"features": features, "is_labelled": contents.has_captions and not has_objects}
         return ListedImages(entries, classes, notices, options, categories, contents)
 
     def _categories(
