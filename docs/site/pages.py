@@ -42,7 +42,7 @@ PYTHON = {
     ),
     "Pack": (
         "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
-        "ImageFiles CaptionedImages ImagePairs Voc Coco Yolo Cvat LabelMe CsvBoxes Table Rows "
+        "ImageFiles CaptionedImages ImagePairs Voc Coco Yolo Cvat Dota LabelMe CsvBoxes Table Rows "
         "HuggingFace Arrays Tfds LeRobot WebDataset Shards"
     ),
     "Train": (

@@ -40,9 +40,13 @@ _SOURCES = {
         "boxes.formats.cvat.Cvat",
         "annotations images label_map boxes drawn object_masks class_from",
     ),
+    "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
-    "yolo": ("boxes.formats.yolo.Yolo", "label_map boxes drawn object_masks kpt_shape encoding"),
+    "yolo": (
+        "boxes.formats.yolo.Yolo",
+        "label_map boxes drawn object_masks kpt_shape yolo_task encoding",
+    ),
 }
 """The class of each source, and the options of `SourceOptions` that it accepts."""
 
@@ -54,6 +58,7 @@ BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "coco": (".json",),
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
+    "dota": (".txt",),
     "labelme": (".json",),
     "voc": (".xml",),
     "yolo": (".txt", ".yaml", ".yml", ".data"),
@@ -91,6 +96,8 @@ class SourceOptions(TypedDict, total=False):
         class_from: attribute of objects that is their class; None for the class itself.
         kpt_shape: number of keypoints and of values of each, such as 17,3; or none if longer rows
             are polygons; None for that of the description.
+        yolo_task: what rows with more than four numbers have: obb (the corners of oriented boxes),
+            segment (polygons) or pose (boxes and keypoints); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix.
@@ -118,6 +125,7 @@ class SourceOptions(TypedDict, total=False):
     drawn: str
     class_from: str
     kpt_shape: str
+    yolo_task: str
     table: str
     image_column: str
     split_column: str

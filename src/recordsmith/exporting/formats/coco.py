@@ -92,7 +92,6 @@ class CocoFiles(BoxFolder):
     also_kept = frozenset(
         (SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID, CAPTION)
     )
-    keeps_attributes = True
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
@@ -221,6 +220,7 @@ class CocoFiles(BoxFolder):
         crowds, areas = all_ints(example, OBJECT_IS_CROWD), all_floats(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
         attributes = {k: v for k, v in example.items() if k.startswith(OBJECT_ATTRIBUTE)}
+        self.also_kept |= attributes.keys()
         listed = {OBJECT_IS_CROWD: crowds, OBJECT_AREA: areas, OBJECT_MASK: masks, **attributes}
         for key, values in listed.items():
             if len(values) not in (0, len(objects)):
