@@ -230,7 +230,7 @@ class _CocoFile:
             annotations = count(self._outlines, "annotation")
             notice = f"segmentation of {annotations} in {file.name} left out: {_NOT_REQUESTED}"
             file.notices.append(notice)
-        file.has_objects = document.categories is not None
+        file.has_objects = bool(document.categories or file.captions)
         if not self._has_ids:
             file.features = [key for key in file.features if key != OBJECT_ID]
         self._report_orphans()
