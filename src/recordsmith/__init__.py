@@ -36,8 +36,8 @@ _HOMES = {
         "Steps Tensor Text Weighted bench"
     ),
     "sources": (
-        "Arrays Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles ImageFolder "
-        "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "Arrays CaptionedImages Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
+        "ImageFolder ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

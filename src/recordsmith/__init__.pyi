@@ -66,6 +66,7 @@ from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted
 from recordsmith.loading import bench as bench
 from recordsmith.sources import Arrays as Arrays
+from recordsmith.sources import CaptionedImages as CaptionedImages
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
 from recordsmith.sources import Cvat as Cvat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import random
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -180,6 +181,48 @@ def test_boxes(
     assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
     options = {"label_map": out / "label_map.pbtxt"} if format == "voc" else {}
     assert examples_in(packed(source(out, **options), tmp_path)) == examples_in(records)
+
+
+ATTRIBUTES: dict[str, Any] = {
+    "bytes": lambda draw: draw.choice(["", "7", "true", "\xfc \U0001f600 '\"\n"]),
+    "int64": lambda draw: draw.choice([0, -(2**63) + 1, 2**53 + 1]),
+    "float": lambda draw: float(np.float32(draw.choice([2.0, 0.1, -1e-30, 3e38]))),
+}
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_captions_and_attributes(
+    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path, count: int
+) -> None:
+    """Random captions, alone or with boxes, and random attributes of the objects."""
+    for seed in range(count):
+        draw = random.Random(seed)
+        counts = [draw.randrange(4) for _ in range(draw.randint(1, 4))]
+        names = {f"image/object/attribute/{n} \xfc": kind for n, kind in enumerate(ATTRIBUTES)}
+        names = {key: kind for key, kind in names.items() if draw.random() < 0.5 and any(counts)}
+        has_boxes, has_captions = draw.choice([(True, True), (True, False), (False, True)])
+        kinds = {"image/caption": "bytes"} if has_captions else {}
+        kinds |= box_kinds | names if has_boxes else {}
+        examples = []
+        for number, objects in enumerate(counts):
+            more = {"image/source_id": str(number)}
+            if has_captions:
+                texts = ["a", '\xfc \\ "', "", "x\ny", "\U0001f600"]
+                more["image/caption"] = draw.choices(texts, k=draw.randrange(6) or not number)
+            if has_boxes:
+                more |= random_boxes(objects, seed) if objects else box_features()
+                for key, kind in names.items():
+                    more[key] = [ATTRIBUTES[kind](draw) for _ in range(objects)]
+                    if kind == "bytes" and objects:
+                        more[key][0] = "first"
+            examples.append(image(f"{number}.jpg", seed=number, width=9, height=8, more=more))
+        records = write(kinds, train=examples)
+        out = tmp_path / f"out-{seed}"
+        report = rs.export(records, out, "coco")
+        assert (report.dropped_features, report.problems) == ({}, [])
+        again = packed(rs.Coco(out), tmp_path)
+        more_of_coco = tuple(MORE_OF_OBJECTS["coco"])
+        assert examples_in(again, more_of_coco) == examples_in(records)
 
 
 def test_coco_with_instance_masks(

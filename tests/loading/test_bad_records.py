@@ -74,6 +74,7 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
      r"'text' .* found 2 values, expected shape \(\)"),
     (rs.Text("text"), {"text": b"a\xffb"}, Defect.FEATURE_VALUE,
      r"'text' is not UTF-8.* found b'a\\xffb'"),
+    (rs.Text("text", choose="random"), {"text": None}, Defect.FEATURE_VALUE, "no values"),
     (rs.Raw("raw", (2,), "float32"), {"raw": bytes(7)}, Defect.FEATURE_SHAPE,
      r"'raw' .* found 7 bytes, expected 8 bytes for shape \(2,\) of float32"),
     (rs.Serialized("tensor"), {"tensor": serialized(np.zeros(3, "int32"))}, Defect.FEATURE_SHAPE,

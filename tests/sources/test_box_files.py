@@ -682,7 +682,6 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
         features, notes = read(listing, number)
         assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
         assert [where for _, where in notes] == [
-            f"annotations.xml, line {number + 2}",  # the attribute
             f"annotations.xml, line {number + 3}: polyline",
             f"annotations.xml, line {number + 3}: tag indoors",
         ]
@@ -1049,7 +1048,7 @@ def test_masks_of_yolo_on_a_rotated_image(tmp_path: Path) -> None:
 def test_files_of_instances_are_preferred(tmp_path: Path) -> None:
     image(tmp_path / "images/a.jpg")
     item = {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": [1, 2, 2]}
-    names = [f"annotations/{name}_val.json" for name in ("stuff", "captions", "instances")]
+    names = [f"annotations/{name}_val.json" for name in ("stuff", "parts", "instances")]
     for name in names:
         coco(tmp_path / name, {"a.jpg": [item]}, {1: name})
     listing = Coco(tmp_path).list_samples()

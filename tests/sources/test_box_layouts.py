@@ -98,12 +98,14 @@ def _each(
 
 def _coco_itself(root: Path) -> None:
     _each(root, TWO_SPLITS, "{}2017/{}.jpg")
-    captions = {"images": [], "annotations": [{"image_id": 1, "id": 1, "caption": "a cat"}]}
+    item = {"image_id": 1, "id": 1, "caption": "a cat"}
     keypoints = {"keypoints": [1, 2, 2], "num_keypoints": 1}
     for split, stems in TWO_SPLITS.items():
         for task, more in (("instances", {}), ("person_keypoints", keypoints)):
             path = root / f"annotations/{task}_{split}2017.json"
             _coco_json(path, stems, "{}.jpg".format, **more)
+        images = [{"id": n, "file_name": f"{stem}.jpg"} for n, stem in enumerate(stems, 1)]
+        captions = {"images": images, "annotations": [item]}
         write(root / f"annotations/captions_{split}2017.json", json.dumps(captions))
 
 

@@ -127,7 +127,9 @@ def read_by_recordsmith(folder: Path, out: Path) -> dict[str, list[dict[str, Any
         for example in part:
             row: dict[str, Any] = {}
             for key, (value,) in example.items():
-                if key == "image/encoded":
+                if key == "image/caption":
+                    row["text"] = value.decode()
+                elif key == "image/encoded":
                     row["image"] = pixels(value)
                 elif key == "image/class/text":
                     row["label"] = value.decode()

@@ -298,13 +298,47 @@ def test_a_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:
     rows = ({"file_name": name, "text": name[-5]} for name in ("a.png", "deep/b.png"))
     _write(tmp_path / "metadata.jsonl", *map(json.dumps, rows))
     rows_read = _rows(Table(tmp_path))
-    assert [(row["image/filename"], row["text"]) for row in rows_read] == [
+    assert [(row["image/filename"], row["image/caption"]) for row in rows_read] == [
         (b"a.png", b"a"),
         (b"deep/b.png", b"b"),
     ]
     _write(tmp_path / "metadata.csv", "file_name", "a.png")
     with raises(rs.SourceError, path=tmp_path, match=r"metadata\.csv and metadata\.jsonl"):
         Table(tmp_path).list_samples()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "captions"),
+    [
+        ("metadata.jsonl", {"text": "ü a"}, {}, ["ü a"]),
+        ("metadata.jsonl", {"text": ["a", " ", "b"], "n": 1}, {}, ["a", "b"]),
+        ("metadata.jsonl", {"text": "a", "caption": ["b"]}, {}, ["b"]),
+        ("metadata.jsonl", {"text": "a"}, {"caption_column": ""}, None),
+        ("metadata.jsonl", {"text": 7}, {}, None),
+        ("rows.jsonl", {"text": "a"}, {}, None),
+        ("rows.jsonl", {"captions": []}, {"kinds": {"captions": "bytes"}}, []),
+        ("rows.jsonl", {"caption": "a"}, {"label_column": "caption"}, None),
+        ("rows.jsonl", {"text": "a", "caption": "b"}, {"caption_column": "text"}, ["a"]),
+        ("rows.jsonl", {"n": 7}, {"caption_column": "n"}, rs.SourceError),
+        ("rows.jsonl", {"n": 7}, {"caption_column": "m"}, rs.OptionError),
+        ("rows.jsonl", {"n": 7, "image/caption": "a"}, {}, rs.SourceError),
+    ],
+)
+def test_captions_of_images(
+    tmp_path: Path, images: ModuleType, name: str, values: Any, options: Any, captions: Any
+) -> None:
+    _with_image_files(tmp_path, images, "a.png")
+    _write(tmp_path / name, json.dumps({"file_name": "a.png", **values}))
+    source = Table(tmp_path / name, image_column="file_name", **options)
+    if isinstance(captions, type):
+        with pytest.raises(captions):
+            source.list_samples()
+        return
+    report = rs.pack(source, tmp_path / "out")
+    ((example,),) = rs.open(tmp_path / "out").splits.values()
+    assert report.sample_count == 1
+    found = example.pop("image/caption", None)
+    assert (None if found is None else [text.decode() for text in found]) == captions
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "boxes.formats.labelme": "LabelMe",
         "boxes.formats.voc": "Voc",
         "boxes.formats.yolo": "Yolo",
+        "class_folders.captioned_images": "CaptionedImages",
         "class_folders.image_folder": "ImageFiles ImageFolder",
         "classes": "Classes",
         "detection": "Detection detect",

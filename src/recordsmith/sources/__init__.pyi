@@ -17,6 +17,7 @@ from recordsmith.sources.boxes.formats.dota import Dota as Dota
 from recordsmith.sources.boxes.formats.labelme import LabelMe as LabelMe
 from recordsmith.sources.boxes.formats.voc import Voc as Voc
 from recordsmith.sources.boxes.formats.yolo import Yolo as Yolo
+from recordsmith.sources.class_folders.captioned_images import CaptionedImages as CaptionedImages
 from recordsmith.sources.class_folders.image_folder import ImageFiles as ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder as ImageFolder
 from recordsmith.sources.classes import Classes as Classes

@@ -14,25 +14,32 @@ from recordsmith.support.lazy import LazyTable
 _SOURCES = {
     "folder": ("class_folders.image_folder.ImageFolder", "images label_map"),
     "files": ("class_folders.image_folder.ImageFiles", "images class_pattern"),
+    "captions": ("class_folders.captioned_images.CaptionedImages", "class_pattern encoding"),
     "pairs": (
         "pairs.image_pairs.ImagePairs",
         "images masks image_names mask_names split_lists colours keep_indices class_pattern",
     ),
     "table": (
         "tables.table.Table",
-        "images table image_column split_column group_column label_column encoding",
+        "images table image_column split_column group_column label_column caption_column encoding",
     ),
     "arrays": ("archives.arrays.Arrays", ""),
     "shards": ("archives.shards.Shards", ""),
     "tfds": ("archives.tfds.Tfds", ""),
     "lerobot": ("archives.lerobot.LeRobot", "frame_quality"),
     "webdataset": ("archives.webdataset.WebDataset", ""),
-    "coco": ("boxes.formats.coco.Coco", "annotations images label_map boxes drawn object_masks"),
+    "coco": (
+        "boxes.formats.coco.Coco",
+        "annotations images label_map boxes drawn object_masks class_from",
+    ),
     "csv-boxes": (
         "boxes.formats.csv_boxes.CsvBoxes",
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
     ),
-    "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
+    "cvat": (
+        "boxes.formats.cvat.Cvat",
+        "annotations images label_map boxes drawn object_masks class_from",
+    ),
     "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
@@ -86,6 +93,7 @@ class SourceOptions(TypedDict, total=False):
             (the center and the size); None to detect it.
         drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
             annotated size does not show it: upright or stored; None for that of the format.
+        class_from: attribute of objects that is their class; None for the class itself.
         kpt_shape: number of keypoints and of values of each, such as 17,3; or none if longer rows
             are polygons; None for that of the description.
         yolo_task: what rows with more than four numbers have: obb (the corners of oriented boxes),
@@ -96,6 +104,7 @@ class SourceOptions(TypedDict, total=False):
         split_column: column of splits.
         group_column: column of groups, which stay in one split.
         label_column: column of classes.
+        caption_column: column of captions of images; None for caption or captions.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
         frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
     """
@@ -114,6 +123,7 @@ class SourceOptions(TypedDict, total=False):
     boxes: str
     boxes_as: str
     drawn: str
+    class_from: str
     kpt_shape: str
     yolo_task: str
     table: str
@@ -121,6 +131,7 @@ class SourceOptions(TypedDict, total=False):
     split_column: str
     group_column: str
     label_column: str
+    caption_column: str
     encoding: str
     frame_quality: int
 

@@ -62,6 +62,7 @@ class HuggingFace:
         mask_column: str | None = None,
         colours: ColoursOption | None = None,
         label_column: str | None = None,
+        caption_column: str | None = None,
         split_column: str | None = None,
         group_column: str | None = None,
         kinds: Mapping[str, Kind] | None = None,
@@ -73,7 +74,8 @@ class HuggingFace:
             mask_column: the column of the masks; None for `mask`, if it has images.
             colours: of masks, as in `ImagePairs`.
             label_column: the column of the classes; None for `label`, or the only `ClassLabel`.
-            split_column, group_column: as in `Table`; such as `objects/id` for a key of a dict.
+            caption_column, split_column, group_column: as in `Table`; such as `objects/id` for a
+                key of a dict.
             kinds: the kinds of some columns, as in `Table`.
 
         Raises:
@@ -86,6 +88,7 @@ class HuggingFace:
             "image_column": image_column,
             "mask_column": mask_column,
             "label_column": label_column,
+            "caption_column": caption_column,
             "split_column": split_column,
             "group_column": group_column,
         }
@@ -124,6 +127,7 @@ class HuggingFace:
             split_column=self._columns["split_column"],
             group_column=self._columns["group_column"],
             label_column=self._columns["label_column"],
+            caption_column=self._columns["caption_column"],
             kinds=self._kinds,
         )
         try:

@@ -14,7 +14,10 @@ from recordsmith.stores import Location
 from recordsmith.support.errors import OptionError, SourceError, option
 
 _OVERRIDING = frozenset(
-    ("label_column", "split_column", "group_column", "colours", "encoding", "frame_quality")
+    (
+        *("label_column", "caption_column", "split_column", "group_column"),
+        *("colours", "encoding", "frame_quality"),
+    )
 )
 """Options that replace those of a reading; others select the readings that have the same."""
 

@@ -114,6 +114,7 @@ READERS: LazyTable[Any] = LazyTable(
     {
         "AnnotatedReader": "boxes.reader.AnnotatedReader",
         "ArrayReader": "archives.arrays.ArrayReader",
+        "CaptionedReader": "class_folders.captioned_images.CaptionedReader",
         "ImageReader": "class_folders.image_folder.ImageReader",
         "LeRobotReader": "archives.lerobot.LeRobotReader",
         "PairReader": "pairs.image_pairs.PairReader",

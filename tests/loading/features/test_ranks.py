@@ -31,6 +31,7 @@ EXAMPLES: dict[str, Any] = {
     "label": rs.Label("name", class_names=("a", "b", "c")),
     "one": rs.OneHot("number", 7),
     "hot": rs.MultiHot("numbers", 7),
+    "one_of": rs.Text("captions", choose="random"),
 }
 SEQUENCES: dict[str, Any] = {
     "image": rs.Steps(rs.Image("frames", **CROP), **CHOSEN),
@@ -47,6 +48,7 @@ def example_of(number: int, images: Any) -> dict[str, Any]:
         "name": "abc"[number % 3],
         "number": number % 7,
         "numbers": [number % 3, 3],
+        "captions": [f"{number} {n}" for n in range(1 + number % 5)],
     }
 
 
@@ -67,7 +69,7 @@ def test_ranks_and_resuming(tmp_path: Path, images: Any, features: dict[str, Any
     def rows(*batches: Any) -> dict[int, list[Any]]:
         """What each record became, by its position."""
         return {
-            at: [entry[row].tolist() for entry in batch.values()]
+            at: [entry[row : row + 1].tolist() for entry in batch.values()]
             for batch in batches
             for row, at in enumerate(batch["at"].tolist())
         }

@@ -45,6 +45,18 @@ def class_folders_train_valid_test(root: Folder) -> Reading:
 
 
 @layout()
+def captions_in_text_files(root: Folder) -> Reading:
+    """kohya and img2dataset: 1.jpg next to 1.txt; the metadata of each image are left out."""
+    records = []
+    for n in range(5):
+        values = {"image/caption": f"photo {n}, 1 dog"}
+        records.append(Record(root.photo(f"10_dog/{n}.jpg"), values=values))
+        root.text(f"10_dog/{n}.txt", values["image/caption"])
+        root.json(f"10_dog/{n}.json", {"url": f"{n}", "width": 3})
+    return one(records).mentioning("json")
+
+
+@layout()
 def class_folders_in_one_folder_unpacked_on_a_mac(root: Folder) -> Reading:
     """flower_photos/ and __MACOSX/, whose files are no images but are called so."""
     records = _classes(root, ("daisy", "roses"), below="flower_photos/")

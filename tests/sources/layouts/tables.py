@@ -183,9 +183,10 @@ def _imagefolder(
 ) -> tuple[list[Record], list[dict[str, object]]]:
     records, rows = [], []
     for number in numbers:
-        values = {"text": f"image number {number}"}
+        text = f"image number {number}"
+        values = {"image/caption": text}
         records.append(Record(root.photo(f"{below}{number:04d}.png"), values=values))
-        rows.append({"file_name": f"{number:04d}.png", **values})
+        rows.append({"file_name": f"{number:04d}.png", "text": text})
     return records, rows
 
 
@@ -230,7 +231,7 @@ def captions_in_json_lines(root: Folder) -> Reading:
     records, lines = [], []
     for number in range(5):
         path = f"images/{number}.jpg"
-        records.append(Record(root.photo(path), values={"caption": f"a photo of {number}"}))
+        records.append(Record(root.photo(path), values={"image/caption": f"a photo of {number}"}))
         lines.append(json.dumps({"image": path, "caption": f"a photo of {number}"}))
     root.lines("captions.jsonl", *lines)
     return one(records)

@@ -55,7 +55,10 @@ _CHANGES: dict[str, tuple[Any, Callable[[Any], Reading]]] = {
     ),
     "box": (voc_2007_detection, _moved_box),
     "no boxes": (voc_2007_detection, lambda r: _with_first(r, boxes=None)),
-    "value": (imagefolder_metadata_jsonl, lambda r: _with_first(r, values={"text": "other"})),
+    "value": (
+        imagefolder_metadata_jsonl,
+        lambda r: _with_first(r, values={"image/caption": "other"}),
+    ),
     "row": (only_a_table, lambda r: _with_first(r, values={"species": "setosa"})),
 }
 

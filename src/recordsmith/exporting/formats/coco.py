@@ -2,6 +2,7 @@
 
     <split>/<name>
     annotations/instances_<split>.json
+    annotations/captions_<split>.json    captions of images, if any
     masks/<split>/<name>.png             class masks, if any
 
 A box is x, y, width and height in pixels, as the shortest numbers that restore the same float32
@@ -38,9 +39,11 @@ from recordsmith.exporting.dataset_card import steps_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.format.example import Features
-from recordsmith.format.example.feature_values import all_floats, all_ints, first_text
+from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_text
 from recordsmith.format.example.keys import (
+    CAPTION,
     OBJECT_AREA,
+    OBJECT_ATTRIBUTE,
     OBJECT_ID,
     OBJECT_IS_CROWD,
     OBJECT_MASK,
@@ -56,19 +59,39 @@ _INTEGER = re.compile("-?[0-9]{1,19}")
 
 
 @dataclass
-class _Split:
-    """The JSON file of a split, its annotations so far, and the ids of its images."""
+class _Document:
+    """A JSON file of a split, and its annotations so far."""
 
     name: str
     file: BinaryIO
     annotations: IO[bytes]
+    annotation_ids: array[int] = field(default_factory=lambda: array("q"))
+    is_begun: bool = False
+
+    def add(self, image: dict[str, Any], ids: Sequence[int], items: Sequence[Any]) -> None:
+        """Add an image with its annotations."""
+        comma = b"," if self.is_begun else b""
+        self.file.write(comma + b"\n" + json.dumps(image, allow_nan=False).encode())
+        self.is_begun = True
+        for number, annotation in zip(ids, items, strict=True):
+            document = {"image_id": image["id"], **annotation}
+            self.annotations.write(json.dumps(document, allow_nan=False).encode() + b"\n")
+            self.annotation_ids.append(number)
+
+
+@dataclass
+class _Split:
+    """The files of a split by their tasks, instances and captions, and the ids of its images."""
+
     keeps_ids: bool
     ids: set[int] = field(default_factory=set)
-    annotation_ids: array[int] = field(default_factory=lambda: array("q"))
+    documents: dict[str, _Document] = field(default_factory=dict)
 
 
 class CocoFiles(BoxFolder):
-    also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))
+    also_kept = frozenset(
+        (SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID, CAPTION)
+    )
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
@@ -81,7 +104,19 @@ class CocoFiles(BoxFolder):
         out = self._out
         if not image.height:
             raise SourceError("the size of the image is unknown")
-        annotations = self._annotations(example, image, objects or ())
+        tasks: dict[str, tuple[Sequence[int], list[dict[str, Any]]]] = {}
+        if objects is not None or mask is not None or CAPTION not in example:
+            annotations = self._annotations(example, image, objects or ())
+            object_ids = all_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
+            if len(object_ids) != len(annotations):
+                raise SourceError(
+                    f"{OBJECT_ID} has {len(object_ids)} values for {len(annotations)} boxes"
+                )
+            tasks["instances"] = object_ids, annotations
+        if CAPTION in example:
+            captions = [{"caption": self._text(text)} for text in all_texts(example, CAPTION)]
+            tasks["captions"] = [_NO_ID] * len(captions), captions
+            self._is_empty = False
         source_id = _source_id(example)
         part = self._splits.get(split)
         keeps_ids = source_id is not None if part is None else part.keeps_ids
@@ -95,7 +130,7 @@ class CocoFiles(BoxFolder):
         folder = out.split_name(split)
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
         if part is None:
-            part = self._splits[split] = self._begin_split(split, keeps_ids)
+            part = self._splits[split] = _Split(keeps_ids)
             known_id = first_text(example, SOURCE_ID) or ""
             if known_id and not keeps_ids and not known_id.lower().endswith(_IMAGE_SUFFIXES):
                 out.tally.problems.add(
@@ -108,18 +143,11 @@ class CocoFiles(BoxFolder):
             "width": image.width,
             "height": image.height,
         }
-        comma = b"," if part.ids else b""
-        part.file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())
         part.ids.add(image_id)
-        object_ids = all_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
-        if len(object_ids) != len(annotations):
-            raise SourceError(
-                f"{OBJECT_ID} has {len(object_ids)} values for {len(annotations)} boxes"
-            )
-        for object_id, annotation in zip(object_ids, annotations, strict=True):
-            document = {"image_id": image_id, **annotation}
-            part.annotations.write(json.dumps(document, allow_nan=False).encode() + b"\n")
-            part.annotation_ids.append(object_id)
+        for task, (ids, items) in tasks.items():
+            if task not in part.documents:
+                part.documents[task] = self._begin(f"annotations/{task}_{folder}.json")
+            part.documents[task].add(document, ids, items)
 
     def finish(self) -> None:
         super().finish()
@@ -128,7 +156,8 @@ class CocoFiles(BoxFolder):
             for label, name in sorted(self._classes.names.items())
         ]
         first = 1
-        for part in self._splits.values():
+        documents = (item for split in self._splits.values() for item in split.documents.items())
+        for task, part in documents:
             part.file.write(b'\n], "annotations": [')
             part.annotations.seek(0)
             ids: Sequence[int] = part.annotation_ids
@@ -143,7 +172,10 @@ class CocoFiles(BoxFolder):
             for number, (annotation_id, line) in enumerate(zip(ids, part.annotations, strict=True)):
                 comma = "," if number else ""
                 part.file.write(f'{comma}\n{{"id": {annotation_id}, '.encode() + line[1:-1])
-            part.file.write(b'\n], "categories": ' + json.dumps(categories).encode() + b"}\n")
+            if task == "instances":
+                part.file.write(b'\n], "categories": ' + json.dumps(categories).encode() + b"}\n")
+            else:
+                part.file.write(b"\n]}\n")
             self._out.close(part.name)
 
     def _category_id(self, label: int, name: str) -> int:
@@ -155,18 +187,42 @@ class CocoFiles(BoxFolder):
         known = self._categories.get((label, name), {}).get("supercategory")
         return {"supercategory": known} if isinstance(known, str) else {}
 
-    def _begin_split(self, split: str, keeps_ids: bool) -> _Split:
-        name = f"annotations/instances_{self._out.split_name(split)}.json"
+    def _begin(self, name: str) -> _Document:
         file = self._out.open(name)
         file.write(b'{"images": [')
-        return _Split(name, file, self._out.temporary_file(), keeps_ids)
+        return _Document(name, file, self._out.temporary_file())
+
+    def _text(self, text: str) -> str:
+        """A text as JSON can have it."""
+        plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if plain != text:
+            self._out.warn("bytes of a text that are not UTF-8 were replaced")
+        return plain
+
+    def _attributes(self, values: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The attributes of an object, without empty texts."""
+        found: dict[str, Any] = {}
+        for key, of_objects in values.items():
+            value = of_objects[number] if len(of_objects) else b""
+            if isinstance(value, np.float32):
+                value = shortest_float(value) if np.isfinite(value) else None
+            elif isinstance(value, np.int64):
+                value = int(value)
+            else:
+                value = self._text(value.decode("utf-8", "surrogateescape")) or None
+            if value is not None:
+                found[key.removeprefix(OBJECT_ATTRIBUTE)] = value
+        return found
 
     def _annotations(
         self, example: Features, image: ExportedImage, objects: Sequence[Object]
     ) -> list[dict[str, Any]]:
         crowds, areas = all_ints(example, OBJECT_IS_CROWD), all_floats(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
-        for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
+        attributes = {k: v for k, v in example.items() if k.startswith(OBJECT_ATTRIBUTE)}
+        self.also_kept |= attributes.keys()
+        listed = {OBJECT_IS_CROWD: crowds, OBJECT_AREA: areas, OBJECT_MASK: masks, **attributes}
+        for key, values in listed.items():
             if len(values) not in (0, len(objects)):
                 raise SourceError(f"{key} has {len(values)} values for {len(objects)} boxes")
         annotations: list[dict[str, Any]] = []
@@ -185,6 +241,8 @@ class CocoFiles(BoxFolder):
             }
             if len(masks):
                 document["segmentation"] = _run_lengths(masks[number], image)
+            if known := self._attributes(attributes, number):
+                document["attributes"] = known
             annotations.append(document)
         return annotations
 

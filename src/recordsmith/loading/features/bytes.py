@@ -22,6 +22,7 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import check_default, check_shape, corrupt, row_of
 from recordsmith.support.errors import Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.words import count as counted
 
 _TYPES_BY_SIZE = {
@@ -80,6 +81,11 @@ class Bytes(ValueFeature):
         key: the key of the feature in the records.
         shape: of the values of a record: () for one, (n,) for n, "ragged" for any number.
         default: the value for records without the feature; without it, a ragged row is empty.
+        choose: "random" for one of the values of a record, such as its captions, all equally
+            likely; another one in each epoch, the same ones with the same seed.
+
+    Raises:
+        OptionError: `choose` is given with another shape than ().
 
     Example:
         loader = rs.Loader(dataset, {"file": rs.Bytes("image/filename")}, batch_size=8)
@@ -90,12 +96,43 @@ class Bytes(ValueFeature):
     shape: tuple[int, ...] | Literal["ragged"] = ()
     _: KW_ONLY
     default: Any = None
+    choose: Literal["random"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.choose is None:
+            return
+        check_word("choose", self.choose, ("random",))
+        if self.shape != ():
+            expected = f"() with {option('choose', 'random')}"
+            raise OptionError(option="shape", value=self.shape, expected=expected)
 
     def requests(self) -> dict[str, ColumnRequest]:
+        if self.choose is not None:
+            default = None if self.default is None else [self.default]
+            return {self.key: ColumnRequest(("bytes",), "ragged", default, needs_value=True)}
         return {self.key: ColumnRequest(("bytes",), self.shape, self.default)}
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        return (rows.columns[self.key],)
+        return (self._column(rows),)
+
+    def _column(self, rows: BatchRows) -> Any:
+        """Return the column, with the chosen value of each row."""
+        column: Any = rows.columns[self.key]
+        if self.choose is None:
+            return column
+        counts = column.lengths
+        draws = rows.random_numbers.uniform(f"{self.key}/choose", 1)[:, 0]
+        numbers = column.row_splits[:-1] + (draws * counts).astype(np.int64)
+        if counts.all():
+            return column.values[numbers]
+        if self.default is None:
+            problem = f"has no values to {option('choose')} from"
+            remedy = f"Pass a {option('default')}."
+            raise corrupt(self.key, problem, int(np.argmin(counts)), "none", remedy=remedy)
+        return BytesArray.from_values(
+            column.values[number] if count else self.default
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -196,7 +233,7 @@ class Text(Bytes):
     """Text: an ndarray of str objects, (batch, *shape); of lists of str, (batch,), if ragged.
 
     Attributes:
-        key, shape, default: as in `Bytes`.
+        key, shape, default, choose: as in `Bytes`.
         errors: how invalid UTF-8 is handled, as in `bytes.decode`: "strict" for an error,
             "replace", "ignore", "surrogateescape", "backslashreplace".
 
@@ -209,6 +246,7 @@ class Text(Bytes):
     errors: str = "strict"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             codecs.lookup_error(self.errors)
         except (LookupError, TypeError):
@@ -219,7 +257,7 @@ class Text(Bytes):
             ) from None
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        column = rows.columns[self.key]
+        column = self._column(rows)
         texts = self._decoded(column)
         if isinstance(column, RaggedArray):
             lists = np.empty(len(column), object)

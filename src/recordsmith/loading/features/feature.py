@@ -42,6 +42,7 @@ class ColumnRequest(msgspec.Struct, frozen=True):
         column is a RaggedArray with a row for each record, whose values are the steps. A record
         without the list has no steps.
     max_steps: the most steps that a record may have; None for any number.
+    needs_value: whether a ragged row without values is an error, unless there is a default.
     """
 
     kinds: tuple[Kind, ...]
@@ -49,6 +50,7 @@ class ColumnRequest(msgspec.Struct, frozen=True):
     default: Any = None
     in_steps: bool = False
     max_steps: int | None = None
+    needs_value: bool = False
 
 
 class Feature(ABC):

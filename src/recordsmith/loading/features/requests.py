@@ -35,6 +35,9 @@ from recordsmith.support.words import similar_key, suggest_names
 _PIXEL_TYPES = {"int64": "uint8", "float": "float32"}
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key
+_FOR_OTHERS = (
+    f"Pass a {option('default')} for the others, or skip them with {option('skip_errors')}."
+)
 
 
 class ResolvedRequests(NamedTuple):
@@ -199,7 +202,7 @@ def _hint(key: str, preview: Preview) -> str:
 def _is_required(request: ColumnRequest | None) -> bool:
     if request is None or request.in_steps:
         return False
-    return request.shape != "ragged" and request.default is None
+    return (request.shape != "ragged" or request.needs_value) and request.default is None
 
 
 def _which(preview: Preview) -> str:
@@ -356,6 +359,10 @@ def _check(
             else "",
         )
     if request.shape == "ragged":
+        lacks_some = known.present < schema.record_count or known.min_length == 0
+        if request.needs_value and request.default is None and lacks_some and not may_skip:
+            problem = f"feature {name!r}: some records have no value of {key!r}"
+            raise OptionError(problem, option="default", remedy=_FOR_OTHERS)
         return
     length = math.prod(request.shape)
     # a feature without a kind counts as present without values; a default may replace it
@@ -380,8 +387,7 @@ def _check(
             f"feature {name!r}: only {known.present} of {which}{schema.record_count} records have "
             f"{key!r}",
             option="default",
-            remedy=f"Pass a {option('default')} for the others, or skip them with "
-            f"{option('skip_errors')}.",
+            remedy=_FOR_OTHERS,
         )
 
 
@@ -421,7 +427,10 @@ def _together(one: ColumnRequest, other: ColumnRequest) -> ColumnRequest | None:
     if not (kinds and is_alike):
         return None
     limits = [limit for limit in (one.max_steps, other.max_steps) if limit is not None]
-    return structs.replace(one, kinds=kinds, max_steps=min(limits, default=None))
+    needs_value = one.needs_value or other.needs_value
+    return structs.replace(
+        one, kinds=kinds, max_steps=min(limits, default=None), needs_value=needs_value
+    )
 
 
 def _kind(key: str, request: ColumnRequest, known: FeatureSchema | None, preview: Preview) -> Kind:

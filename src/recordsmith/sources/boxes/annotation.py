@@ -10,6 +10,7 @@ import codecs
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,7 +20,7 @@ from xml.parsers import expat
 import msgspec
 
 from recordsmith.dataset import MAX_KEYPOINTS, KeypointClass
-from recordsmith.format.example import Kind
+from recordsmith.format.example import Kind, keys
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
@@ -34,11 +35,16 @@ Points: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]] | msgspec.Ra
 MAX_OBJECTS = 100_000
 """Of an image: each takes some hundred bytes until its record is written."""
 
+MAX_ATTRIBUTES = 64
+"""Different ones of all objects: each is a feature of every record."""
+
 MAX_TOKEN_BYTES = 1 << 22
 """Of a tag or text in XML, such as a polygon of CVAT."""
 
 _LARGEST_CORNER = 1e30  # far below the largest float32
 _LINE_BREAKS = frozenset("\r\n")
+_LARGEST_FLOAT = 3.4028234e38  # that a float feature holds
+_ATTRIBUTE_KINDS: Mapping[type, Kind] = {int: "int64", float: "float", str: "bytes"}
 _XML_STEP = 1 << 20
 _OUTLINES = "polygons and masks were packed as the boxes around them"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
@@ -128,9 +134,12 @@ class AnnotationFile:
     keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
+    captions: other files with captions of the same images.
+    class_from: the attribute that is the class of each object; empty for the class itself.
     has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
+    has_objects: whether it is about objects; set by `parse`.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
 
@@ -143,9 +152,12 @@ class AnnotationFile:
     used_classes: set[Any] = field(default_factory=set)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
+    captions: Sequence[AnnotationFile] = ()
+    class_from: str = ""
     has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
+    has_objects: bool = True
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
 
@@ -192,6 +204,9 @@ class BoxFormat:
                     path=file.name,
                     remedy="Cut the image into tiles.",
                 )
+            if file.class_from:
+                objects = [_with_class_from(item, file) for item in image.objects]
+                image = image._replace(objects=objects)  # noqa: PLW2901
             if not file.with_outlines and any(item.outline for item in image.objects):
                 shapes = (item for item in image.objects if item.outline not in (None, "box"))
                 polygons = (item for item in shapes if not item.quad)
@@ -210,14 +225,19 @@ class Contents:
     class_names: of objects, in the order of the annotations.
     keypoint_classes: by the name of the class; without those whose files do not declare them.
     point_names: of those others: the names of their points, or numbers where points have none.
+    attributes: by name, how many objects have a value of each kind; of `object_count` objects.
     has_points, has_corners: whether any object has keypoints, or is rotated.
+    has_captions: whether any image has captions.
     """
 
     class_names: dict[str, None] = field(default_factory=dict)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     point_names: dict[str, dict[str, None]] = field(default_factory=dict)
     has_points: bool = False
+    attributes: dict[str, Counter[Kind]] = field(default_factory=dict)
+    object_count: int = 0
     has_corners: bool = False
+    has_captions: bool = False
 
     def add(self, file: AnnotationFile, image: AnnotatedImage) -> None:
         for of, known in file.keypoint_classes.items():
@@ -230,8 +250,16 @@ class Contents:
                     path=file.name,
                     remedy="Make them equal in all files, or pack these one by one.",
                 )
+        self.has_captions |= bool(image.captions)
         for item in image.objects:
             name = item.name
+            self.object_count += not item.fault
+            for key, value in item.attributes.items():
+                counts = self.attributes.get(key)
+                if counts is None:
+                    self._check_attribute(key, item.place_in(file.name))
+                    counts = self.attributes[key] = Counter()
+                counts[_ATTRIBUTE_KINDS[type(value)]] += not item.fault
             if not name or not is_class_name(name):
                 continue
             self.class_names[name] = None
@@ -242,6 +270,28 @@ class Contents:
                     count = len(item.points) // 3
                     names = item.points if isinstance(item.points, Mapping) else _numbered(count)
                     self.point_names.setdefault(name, {}).update(dict.fromkeys(names))
+
+    def _check_attribute(self, name: str, place: str) -> None:
+        expected = ""
+        if len(self.attributes) >= MAX_ATTRIBUTES:
+            expected = f"at most {MAX_ATTRIBUTES} different ones"
+        elif not is_class_name(name) or "/" in name:
+            expected = "a name without / and line breaks"
+        if expected:
+            raise SourceError(
+                f"{place}: attribute {name!r:.60}; expected {expected}",
+                remedy="Rename or remove it in all annotations.",
+            )
+
+    def attribute_kinds(self) -> tuple[tuple[str, Kind], ...]:
+        """The attributes by name: of numbers if every object has one, otherwise of texts."""
+
+        def kind(counts: Counter[Kind]) -> Kind:
+            if counts["int64"] + counts["float"] < self.object_count or counts["bytes"]:
+                return "bytes"
+            return "float" if counts["float"] else "int64"
+
+        return tuple((name, kind(counts)) for name, counts in self.attributes.items())
 
     def known_keypoints(self) -> dict[str, KeypointClass]:
         """What the keypoints of classes are, by their names; empty if no object has any."""
@@ -295,6 +345,8 @@ class Entry:
         if self.objects:
             reference["objects"] = msgspec.json.decode(self.objects)
             reference["size"] = image.size and list(image.size)
+        if image.captions:
+            reference["captions"] = [*image.captions]
         if image.notes:
             reference["left_out"] = [*map(list, image.notes)]
         return reference
@@ -314,6 +366,48 @@ def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) 
 def is_class_name(name: str) -> bool:
     """Whether a text can be a class in `labels.txt`."""
     return bool(name) and _LINE_BREAKS.isdisjoint(name)
+
+
+def attributes_in(document: Any) -> dict[str, str | float]:
+    """The attributes of an object of JSON: texts, numbers that a feature holds, others as JSON.
+
+    Truth values become the texts true and false; missing ones are left out.
+    """
+    found: dict[str, str | float] = {}
+    for name, value in document.items() if isinstance(document, dict) else ():
+        is_number = type(value) in (int, float)
+        limit = 2**63 - 1 if type(value) is int else _LARGEST_FLOAT
+        if isinstance(value, str) or (is_number and abs(value) <= limit):
+            found[name] = value
+        elif value is not None:
+            found[name] = json.dumps(value, ensure_ascii=False)
+    return found
+
+
+def attribute_features(
+    objects: Iterable[AnnotatedObject], kinds: Iterable[tuple[str, Kind]]
+) -> dict[str, Any]:
+    """The attributes of objects; those that an object has not are empty texts."""
+    return {
+        keys.OBJECT_ATTRIBUTE + name: [
+            str(item.attributes.get(name, "")).encode("utf-8", "surrogateescape")
+            if kind == "bytes"
+            else item.attributes[name]
+            for item in objects
+        ]
+        for name, kind in kinds
+    }
+
+
+def _with_class_from(item: AnnotatedObject, file: AnnotationFile) -> AnnotatedObject:
+    """The object with an attribute as its class, and the keypoints of its class before."""
+    name = str(item.attributes.get(file.class_from, "")).strip()
+    if item.fault or not name:
+        fault = item.fault or f"the attribute {file.class_from!r:.60} is missing"
+        return item._replace(name=None, fault=fault)
+    if (known := file.keypoint_classes.get(item.name or "")) is not None:
+        file.keypoint_classes.setdefault(name, known)
+    return item._replace(name=name)
 
 
 encode_objects = msgspec.json.encode

@@ -34,7 +34,13 @@ from recordsmith.sources.files.file_index import (
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
-from recordsmith.sources.files.paths import inside, is_file, size_and_version, with_slashes
+from recordsmith.sources.files.paths import (
+    common_version,
+    inside,
+    is_file,
+    size_and_version,
+    with_slashes,
+)
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -104,6 +110,11 @@ class SharedAnnotationSource(AnnotatedSource):
         """The files to read of those that match; most formats have none of other tasks."""
         return paths
 
+    @staticmethod
+    def _captions(path: str, others: Sequence[str]) -> list[str]:  # noqa: ARG004
+        """Those of other files that have captions of the images of a file."""
+        return []
+
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
         listed: list[Entry] = []
@@ -116,18 +127,22 @@ class SharedAnnotationSource(AnnotatedSource):
             for entry in listed:
                 entry.split = entry.annotated.split.lower()
             listed.sort(key=lambda entry: entry.split)
-        classes, notices = self._classes(index, files.values(), contents.class_names)
+        classes, notices = self._all_classes(index, files.values(), contents)
         entries = self._find_images(index, listed)
         if not entries:
             paths = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
         self._leave_unannotated(index, {entry.image: 1 for entry in entries.values()})
-        index.account.read(Role.ANNOTATION, {f.name for f in files.values() if f.name in index})
+        read = {name for f in files.values() for name in (f.name, *(c.name for c in f.captions))}
+        index.account.read(Role.ANNOTATION, {name for name in read if name in index})
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
-        categories = self._categories(files.values(), classes)
-        options = {"features": features}
+        categories = {} if self._class_from else self._categories(files.values(), classes)
+        has_objects = any(file.has_objects for file in files.values()) or any(
+            entry.objects != b"[]" for entry in listed
+        )
+        options = {"features": features, "is_labelled": contents.has_captions and not has_objects}
         return ListedImages(entries, classes, notices, options, categories, contents)
 
     def _categories(
@@ -151,21 +166,34 @@ class SharedAnnotationSource(AnnotatedSource):
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
+        captions: dict[str, list[str]] = {}
         if not self._annotations:
             known = self._find(index)
             chosen = dict.fromkeys(self._chosen(known))
             left = [path for path in known if path not in chosen]
+            captions = {path: self._captions(path, left) for path in chosen}
+            read = {other for others in captions.values() for other in others}
+            left = [path for path in left if path not in read]
             what = "of other tasks skipped"
             index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
             paths = _group_by_split([*chosen])
             places = {split: (index.root / path, path) for split, path in paths.items()}
-        outlines, features = self._masks is not None, self.box_format.features
-        return {
-            split: AnnotationFile(
-                file, name, size_and_version(file)[1], outlines, features=features
+        files = {}
+        for split, (file, name) in places.items():
+            more = [
+                AnnotationFile(index.root / path, path, index.version_of(path))
+                for path in captions.get(name, ())
+            ]
+            files[split] = AnnotationFile(
+                file,
+                name,
+                common_version((size_and_version(file)[1], *(other.version for other in more))),
+                self._masks is not None,
+                features=self.box_format.features,
+                captions=more,
+                class_from=self._class_from,
             )
-            for split, (file, name) in places.items()
-        }
+        return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
         """A file from the caller, and its name relative to the root."""
@@ -316,14 +344,16 @@ class PerImageAnnotationSource(AnnotatedSource):
         index.account.leave(Reason.OTHER_TASK, unused, "list", "skipped")
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
-        classes, more = self._classes(index, (), contents.class_names)
+        classes, more = self._all_classes(index, (), contents)
         return ListedImages(entries, classes, [*notices, *more], contents=contents)
 
     def _read(self, index: FileIndex, document: str, contents: Contents) -> Entry | None:
         """The entry of an annotation file, whose image is not known; None for other files."""
         version = index.version_of(document)
         with_outlines = self._masks is not None
-        file = AnnotationFile(index.root / document, document, version, with_outlines)
+        file = AnnotationFile(
+            index.root / document, document, version, with_outlines, class_from=self._class_from
+        )
         image = next(iter(self.box_format.images(file)), None)
         return None if image is None else make_entry(file, image, contents)
 

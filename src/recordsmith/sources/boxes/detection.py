@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
+from recordsmith.sources.files.caption_files import find_caption_file
 from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_OPENED, FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.splits import is_like_split
 from recordsmith.stores import Location
 from recordsmith.support.errors import option
 
@@ -55,6 +57,17 @@ def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
                 yield _not_read(similar, path, known)
                 return
     scans = tree.folders.values()
+    if captions := find_caption_file(tree):
+        folders = {posixpath.basename(scan.path) for scan in scans if scan.images}
+        hint = f"if folders are classes, pass {option('class_pattern', '([^/]+)/[^/]+$')}"
+        is_hinted = len(folders) > 1 and not all(map(is_like_split, folders))
+        yield LayoutCandidate(
+            "captions",
+            f"images with captions in text files such as {captions}",
+            Confidence.ANNOTATED,
+            hints={"class_pattern": hint} if is_hinted else {},
+        )
+        return
     images = {_plain_stem(name) for scan in scans for name in scan.images}
     for suffix, similar in islice(_SIMILAR.items(), 3):
         paths = list(islice(tree.files(suffix), _MAX_COMPARED))

@@ -24,6 +24,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
+    attribute_features,
     decode_objects,
 )
 from recordsmith.sources.boxes.placing import (
@@ -75,7 +76,9 @@ class AnnotatedReader(StoredReader):
     drawn: the image that they are drawn on instead.
     point_names: of the keypoints of each class that has some.
     has_corners: whether objects have the corners of rotated boxes.
-    is_labelled: whether images have a class instead of objects.
+    attributes: those of objects, with their kinds.
+    has_captions: whether images have captions.
+    is_labelled: whether images have a class or captions, but no objects.
     """
 
     root: Location
@@ -92,6 +95,8 @@ class AnnotatedReader(StoredReader):
     drawn: Drawn | None = None
     point_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
     has_corners: bool = False
+    attributes: tuple[tuple[str, Kind], ...] = ()
+    has_captions: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
@@ -100,6 +105,9 @@ class AnnotatedReader(StoredReader):
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
+        if self.has_captions:
+            captions = reference.get("captions", ())
+            features[keys.CAPTION] = [text.encode("utf-8", "surrogateescape") for text in captions]
         if self.is_labelled:
             for what, where in reference.get("left_out", ()):
                 note(what, where)
@@ -125,13 +133,16 @@ class AnnotatedReader(StoredReader):
             features |= keypoint_features(boxes, max(len(names) for _, names in self.point_names))
         if self.has_corners:
             features |= corner_features(boxes)
-        return {**features, **self._extra(boxes, features), **masks}
+        attributes = attribute_features([item.source for item in boxes], self.attributes)
+        return {**features, **attributes, **self._extra(boxes, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
+        captions: dict[str, Kind] = {keys.CAPTION: "bytes"} if self.has_captions else {}
         if self.is_labelled:
-            return {}
+            return captions
         known = FORMATS[self.format].box_format.features
-        kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
+        kinds = {**BOX_KINDS, **captions, **{key: known[key] for key in self.features}}
+        kinds |= {keys.OBJECT_ATTRIBUTE + name: kind for name, kind in self.attributes}
         kinds |= KEYPOINT_KINDS if self.point_names else {}
         kinds |= CORNER_KINDS if self.has_corners else {}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds

@@ -29,7 +29,7 @@ from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.problems import Fault, count_notice
+from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import PlaceLike, as_location, as_place
@@ -44,6 +44,7 @@ class BoxOptions(TypedDict, total=False):
     boxes: BoxPolicy
     drawn: Drawn | None
     object_masks: Masks | None
+    class_from: str | None
 
 
 @dataclass
@@ -82,6 +83,7 @@ class AnnotatedSource(TreeSource):
         boxes: BoxPolicy = "stop",
         drawn: Drawn | None = None,
         object_masks: Masks | None = None,
+        class_from: str | None = None,
     ) -> None:
         """
         Args:
@@ -97,6 +99,8 @@ class AnnotatedSource(TreeSource):
                 objects on top. Polygons are rasterized like in pycocotools. Only for formats with
                 outlines. With masks, an object with an invalid segmentation fails its sample, gets
                 an empty mask (`clip`), or is dropped (`drop`).
+            class_from: the attribute that is the class of each object, instead of its class. Only
+                for formats with attributes.
         """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)
@@ -106,6 +110,7 @@ class AnnotatedSource(TreeSource):
             check_word("drawn", drawn, get_args(Drawn))
         self._drawn = drawn
         self._masks = object_masks
+        self._class_from = class_from or ""
         known = (None, "instance", "class") if self.box_format.has_outlines else (None,)
         if object_masks not in known:
             expected = "'instance', 'class' or None" if len(known) > 1 else "None: no outlines"
@@ -118,13 +123,22 @@ class AnnotatedSource(TreeSource):
             "boxes": self._policy,
             **({} if self._drawn is None else {"drawn": self._drawn}),
             **({} if self._masks is None else {"object_masks": self._masks}),
+            **({"class_from": self._class_from} if self._class_from else {}),
         }
 
     def list_samples(self) -> Listing:
         """Find annotation files and their images, sorted by path."""
         index = FileIndex(self._take_tree(self.root))
         listed = self._list_images(index)
-        keypoints = listed.contents.known_keypoints()
+        contents = listed.contents
+        keypoints = contents.known_keypoints()
+        if self._class_from and self._class_from not in contents.attributes:
+            raise OptionError(
+                f"no object has the attribute {self._class_from!r:.60}",
+                option="class_from",
+                value=self._class_from,
+                expected=join_names(contents.attributes, "or") or "a format with attributes",
+            )
         reader = AnnotatedReader(
             self.root,
             self.box_format.name,
@@ -134,7 +148,9 @@ class AnnotatedSource(TreeSource):
             self._masks,
             drawn=self._drawn,
             point_names=tuple((name, known.names) for name, known in keypoints.items()),
-            has_corners=listed.contents.has_corners,
+            has_corners=contents.has_corners,
+            attributes=contents.attribute_kinds(),
+            has_captions=contents.has_captions,
             **{"features": tuple(self.box_format.features), **listed.options},
         )
         entries = listed.entries
@@ -162,7 +178,7 @@ class AnnotatedSource(TreeSource):
         bare = [n for n in names if not entries[n].annotation and entries[n].fault is None]
         what, check = "without annotations packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
         notices = [*listed.notices, *count_notice(bare, "image", what, check=check)]
-        names_of_classes = classes.names()
+        names_of_classes = classes.names() or None
         labelled = {
             label: known
             for name, known in keypoints.items()
@@ -177,7 +193,7 @@ class AnnotatedSource(TreeSource):
             notices,
             splits,
             only,
-            has_label_map=0 not in dict(classes.labels()).values(),
+            has_label_map=bool(names_of_classes) and 0 not in dict(classes.labels()).values(),
             keypoint_classes=dict(sorted(labelled.items())),
             categories=listed.categories,
         ).with_account(self._account(index, entries))
@@ -220,6 +236,15 @@ class AnnotatedSource(TreeSource):
             is_weak = 2 * files < tree.image_counts[""]  # as most images have no file
             confidence = Confidence.STRUCTURE if is_weak else Confidence.ANNOTATED
             yield LayoutCandidate(known.name, known.what.format(paths[0]), confidence)
+
+    def _all_classes(
+        self, index: FileIndex, files: Collection[AnnotationFile], contents: Contents
+    ) -> tuple[Classes, list[str]]:
+        """The classes, or those that an attribute has instead, and notices."""
+        classes, notices = self._classes(index, files, contents.class_names)
+        if self._class_from:
+            classes = make_classes(contents.class_names, self._label_map)
+        return classes, notices
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]

@@ -50,6 +50,7 @@ class Role(str, Enum):
     IMAGE = "image"
     MASK = "mask"
     ANNOTATION = "annotation"
+    CAPTIONS = "file of captions"
     LIST = "list of names"
     CLASS_NAMES = "file of class names"
     TABLE = "table"

@@ -17,6 +17,7 @@ import numpy as np
 from recordsmith.dataset import ArrowStream, has_split_word, split_of, split_word
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import (
+    CAPTION,
     CLASS_LABEL,
     CLASS_TEXT,
     FILENAME,
@@ -55,7 +56,9 @@ METADATA_COLUMNS = {
 """Tables next to images, of Hugging Face and Roboflow, and the column of the images."""
 
 _LABEL_NAME = "label"
-_IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
+_CAPTION_NAMES = ("caption", "captions")
+_METADATA_CAPTION = "text"
+_IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT, CAPTION))
 
 
 class Table(TreeSource):
@@ -73,8 +76,9 @@ class Table(TreeSource):
 
     With `image_column`, each row also has its image: `image/encoded` (the unchanged file),
     `image/format`, `image/height`, `image/width`, and `image/filename` instead of the column. The
-    label column then becomes `image/class/label` and `image/class/text`. A column of images as in
-    Hugging Face datasets needs no option, nor does its column of class labels.
+    label column then becomes `image/class/label` and `image/class/text`, and the column of captions
+    `image/caption`, a list. A column of images as in Hugging Face datasets needs no option, nor
+    does its column of class labels.
 
     Example:
         rs.pack(rs.Table("rows.csv", split_column="part"), "packed")
@@ -90,6 +94,7 @@ class Table(TreeSource):
         split_column: str | None = None,
         group_column: str | None = None,
         label_column: str | None = None,
+        caption_column: str | None = None,
         kinds: Mapping[str, Kind] | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
@@ -111,6 +116,8 @@ class Table(TreeSource):
                 feature.
             label_column: the column with the class of each row. Integers from 0 are labels; texts
                 are sorted and numbered from 0. Without images it stays a feature. Empty for none.
+            caption_column: the column with the captions of each image: a text, or a list of texts.
+                None for `caption` or `captions`, or `text` in a file `metadata`; empty for none.
             kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
             delimiter: between the cells of CSV; None to detect it from the first line.
             encoding: of text files.
@@ -142,6 +149,7 @@ class Table(TreeSource):
             "split_column": split_column,
             "group_column": group_column,
             "label_column": label_column or None,
+            "caption_column": caption_column,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
@@ -152,6 +160,7 @@ class Table(TreeSource):
         self._encoding = encoding
         self._image_column, self._split = image_column, split_column
         self._group, self._label = group_column, label_column or None
+        self._caption = caption_column
         self._paths: list[Location] = []
         self._files: tuple[tuple[str, int], ...] = ()
         self._listing: Listing | None = None
@@ -233,7 +242,10 @@ class Table(TreeSource):
                 if name.endswith("_file_name") and name != self._image_column
             ]
             notices += count_notice(others, "column", "with names of images stored as text")
-        hidden = (self._image_column, self._label, IMAGE, FILENAME) if has_images else ()
+        caption = self._find_captions(rows.kinds) if has_images else None
+        if caption is not None and self._caption is None:
+            notices.append(f"captions of images from column {caption!r}")
+        hidden = (self._image_column, self._label, IMAGE, FILENAME, caption) if has_images else ()
         reader = TableReader(
             root,
             files,
@@ -248,6 +260,7 @@ class Table(TreeSource):
             rows.image if images is None else None,
             self._image_folder,
             class_names if has_images else None,
+            caption,
         )
         self._files = files
         self._listing = Listing(
@@ -346,7 +359,7 @@ class Table(TreeSource):
         required = dict.fromkeys(self._kinds, "kinds") | {
             column: name
             for name, column in self._options.items()
-            if name.endswith("_column") and column is not None
+            if name.endswith("_column") and column
         }
         if self._image_column is not None:
             required.setdefault(self._image_column, "image_column")
@@ -378,6 +391,18 @@ class Table(TreeSource):
                 remedy=f"Pass {option('images', 'folder')}.",
             )
         return NamedImages(self._image_column, root, list(map(posixpath.dirname, names)))
+
+    def _find_captions(self, kinds: Mapping[str, Kind]) -> str | None:
+        """The column of the captions, if there is one."""
+        if self._caption is not None:
+            if self._caption and kinds.get(self._caption) != "bytes":
+                problem = f"caption column {self._caption!r} is {kinds.get(self._caption, 'empty')}"
+                raise SourceError(f"{problem}; expected text", path=self._paths[0])
+            return self._caption or None
+        is_metadata = all(path.name.startswith("metadata.") for path in self._paths)
+        usual = (*_CAPTION_NAMES, *([_METADATA_CAPTION] if is_metadata else ()))
+        names = [name for name in usual if kinds.get(name) == "bytes" and name != self._label]
+        return names[0] if names else None
 
     def _check_image_columns(self, rows: TableRows, images: NamedImages | None) -> None:
         if self._image_column is None and rows.image is None:

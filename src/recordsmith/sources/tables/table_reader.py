@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
-from recordsmith.format.example.keys import FILENAME, IMAGE
+from recordsmith.format.example.keys import CAPTION, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
 from recordsmith.sources.files.images import class_features, image_features, read_image
 from recordsmith.sources.files.paths import last_part
@@ -88,6 +88,7 @@ class TableReader(FilesReader[TableFile]):
     embedded: the column with encoded images, if there is one.
     images: the folder of the images, if it is not that of the table.
     class_names: of the label column, where rows have images.
+    caption_column: the column of captions, where rows have images.
     """
 
     given_kinds: tuple[tuple[str, Kind], ...] = ()
@@ -101,6 +102,7 @@ class TableReader(FilesReader[TableFile]):
     embedded: str | None = None
     images: Location | None = None
     class_names: tuple[str | None, ...] | None = None
+    caption_column: str | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column."""
@@ -116,6 +118,9 @@ class TableReader(FilesReader[TableFile]):
         if self.label_column is not None:
             features.pop(self.label_column, None)
             features |= class_features(sample.label, self.class_names)
+        if self.caption_column is not None:
+            texts = features.pop(self.caption_column, ())
+            features[CAPTION] = [text for text in texts if text.strip()]
         if self.embedded is not None:
             return features | _embedded_image(features, self.embedded, place)
         if "image" not in reference:
@@ -146,7 +151,8 @@ class TableReader(FilesReader[TableFile]):
         return next(iter(known.values())).table.rows
 
     def kinds(self) -> Mapping[str, Kind]:
-        return dict(self.columns)
+        captions: dict[str, Kind] = {} if self.caption_column is None else {CAPTION: "bytes"}
+        return {**dict(self.columns), **captions}
 
     def to_json(self) -> dict[str, Any]:
         if not self.files:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loading.features.conftest import made
 from tests.raising import raises
-from tests.reading import written
+from tests.reading import only_batch, written
 
 import recordsmith as rs
-from recordsmith.support.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 DTYPES = ["uint8", "int8", "bool", "uint16", "int32", "int64", "float16", "float32", "float64",
           "complex64"]  # fmt: skip
@@ -56,6 +56,44 @@ def test_rows_of_texts(batch: Any, rows: list[list[str]]) -> None:
     x = batch(rs.Text("k", "ragged"), rows)["x"]
     assert (x.dtype, x.shape) == (object, (len(rows),))
     assert x.tolist() == rows
+
+
+def test_one_of_several(tmp_path: Path) -> None:
+    """Each value of a row about as often as the others, others in each epoch, by the seed alone."""
+    counts = [1 + row % 4 for row in range(12)]
+    rows = [{"k": [f"{row} {n}" for n in range(count)]} for row, count in enumerate(counts)]
+    features = {"one": rs.Text("k", choose="random"), "all": rs.Text("k", "ragged"),
+                "bytes": rs.Bytes("k", choose="random")}  # fmt: skip
+
+    def epochs(seed: int) -> list[list[str]]:
+        loader = rs.Loader(dataset, features, batch_size=12, seed=seed, epochs=400)
+        batches = list(loader)
+        for batch in batches:
+            assert all(one in own for one, own in zip(batch["one"], batch["all"], strict=True))
+            assert batch["bytes"].tolist() == [one.encode() for one in batch["one"]]
+        return [batch["one"].tolist() for batch in batches]
+
+    dataset = written(tmp_path, rows)
+    drawn = epochs(1)
+    assert drawn == epochs(1) != epochs(2)
+    for row, count in enumerate(counts):
+        often = np.bincount([int(epoch[row].split()[1]) for epoch in drawn], minlength=count)
+        assert len(often) == count
+        assert (abs(often - 400 / count) < 60).all()
+
+
+@pytest.mark.parametrize("record", [{"k": []}, {}], ids=["empty", "absent"])
+def test_one_of_none(tmp_path: Path, record: Any) -> None:
+    dataset = written(tmp_path, [{"k": ["a"]}, record])
+    with raises(OptionError, option="default"):
+        rs.Loader(dataset, {"x": rs.Text("k", choose="random")}, batch_size=2)
+    feature = rs.Text("k", choose="random", default="-")
+    assert only_batch(dataset, {"x": feature})["x"].tolist() == ["a", "-"]
+    for options in ({"shape": (2,)}, {"shape": "ragged"}):
+        with raises(OptionError, option="shape", value=options["shape"]):
+            rs.Text("k", choose="random", **options)
+    with raises(OptionError, option="choose", value="all"):
+        rs.Bytes("k", choose="all")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Points,
+    attributes_in,
     encoding_error,
     is_class_name,
     rotated_object,
@@ -46,6 +47,7 @@ _KEY = re.compile(
     rb'"(file_name|image_id|supercategory|category_id|segmentation|bbox|iscrowd)"\s*:'
 )
 _BYTE = re.compile(r" \(byte (\d+)\)")
+_TASK = re.compile(r"(?:instances|person_keypoints)(?=[^/]*$)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
@@ -68,6 +70,7 @@ class _Annotation(msgspec.Struct):
     bbox: Any = None
     area: Any = None
     iscrowd: Any = None
+    caption: Any = None
     attributes: msgspec.Raw = msgspec.Raw()
     keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
     segmentation: msgspec.Raw = msgspec.Raw()
@@ -83,7 +86,27 @@ def matches(head: bytes) -> bool:
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    return _CocoFile(file).images()
+    """Yield the images of a file, with their captions in other files."""
+    captioned: dict[str, tuple[AnnotatedImage, AnnotationFile]] = {}
+    for other in file.captions:
+        captioned |= {repr(image.id): (image, other) for image in _CocoFile(other).images()}
+        file.problems.extend(other.problems)
+        file.notices += other.notices
+    for image in _CocoFile(file).images():
+        found, other = captioned.pop(repr(image.id), (image, file))
+        if found.file_name != image.file_name:
+            names = f"{image.file_name!r:.60}, but {found.file_name!r:.60} in {other.name}"
+            file.problems.add(f"{file.name}: {image.where} is {names}")
+        captions = found.captions if found is not image else image.captions
+        yield image._replace(captions=captions)
+    if captioned:
+        number, names = count(len(captioned), "image"), join_names(f.name for f in file.captions)
+        file.notices.append(f"captions of {number} in {names} left out: not in {file.name}")
+
+
+def _is_caption(item: _Annotation) -> bool:
+    """Whether an annotation is a caption of its image, without a box."""
+    return isinstance(item.caption, str) and item.bbox is None
 
 
 def _decode(raw: msgspec.Raw) -> _Annotation:
@@ -120,11 +143,17 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     if points is None:
         fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
         return AnnotatedObject(where, name, fault=fault)
-    degrees = _rotation(item.attributes)
+    attributes = _attributes(item.attributes)
+    if isinstance(item.caption, str):
+        attributes["caption"] = item.caption
+    degrees = _rotation(attributes.pop("rotation", 0))
     if degrees and bytes(item.segmentation).strip(b"[] \t\r\n") in (b"", b"null"):
-        return rotated_object(where, name, corners, degrees, extra)._replace(points=points)
+        known = rotated_object(where, name, corners, degrees, extra)
+        return known._replace(points=points, attributes=attributes)
     outline = bytes(item.segmentation).decode("utf-8", "replace") if file.with_outlines else None
-    return AnnotatedObject(where, name, corners, outline or None, extra, points=points)
+    return AnnotatedObject(
+        where, name, corners, outline or None, extra, points=points, attributes=attributes
+    )
 
 
 def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
@@ -144,14 +173,18 @@ def _is_id(value: object) -> bool:
     return type(value) is int and 0 <= value < 1 << 63
 
 
-def _rotation(attributes: msgspec.Raw) -> float:
-    """The degrees by which CVAT rotates a box clockwise about its centre."""
-    if b"rotation" not in bytes(attributes):
-        return 0
+def _attributes(raw: msgspec.Raw) -> dict[str, Any]:
+    """The attributes of an object; empty for what is not an object of JSON."""
+    if not memoryview(raw):
+        return {}
     try:
-        degrees: Any = msgspec.json.decode(attributes, type=dict).get("rotation")
+        return attributes_in(msgspec.json.decode(raw))
     except (ValueError, RecursionError):  # attributes of another tool
-        return 0
+        return {}
+
+
+def _rotation(degrees: Any) -> float:
+    """The degrees by which CVAT rotates a box clockwise about its centre."""
     return degrees % 360 if type(degrees) in (int, float) else 0
 
 
@@ -197,12 +230,15 @@ class _CocoFile:
             annotations = count(self._outlines, "annotation")
             notice = f"segmentation of {annotations} in {file.name} left out: {_NOT_REQUESTED}"
             file.notices.append(notice)
+        file.has_objects = bool(document.categories or file.captions)
         if not self._has_ids:
             file.features = [key for key in file.features if key != OBJECT_ID]
         self._report_orphans()
         for key, image in self._images.items():
-            items = (_decode(raw) for raw in self._annotations.pop(key, ())[: MAX_OBJECTS + 1])
-            yield image._replace(objects=[_object(item, file) for item in items])
+            items = [*map(_decode, self._annotations.pop(key, ())[: MAX_OBJECTS + 1])]
+            captions = tuple(str(item.caption) for item in items if _is_caption(item))
+            objects = [_object(item, file) for item in items if not _is_caption(item)]
+            yield image._replace(objects=objects, captions=captions)
 
     def _document(self) -> _Document:
         data, file = self._data, self._file
@@ -325,6 +361,10 @@ class _CocoFile:
         return line
 
 
+def _has_captions(path: str) -> bool:
+    return "captions" in posixpath.basename(path)
+
+
 class Coco(
     SharedAnnotationSource,
     box_format=BoxFormat(
@@ -332,7 +372,7 @@ class Coco(
         ".json",
         matches,
         parse,
-        what="images and boxes of {} (COCO)",
+        what="images and annotations of {} (COCO)",
         file_what="a JSON file",
         file_suffixes=(".json",),
         owns_suffixes=True,
@@ -346,8 +386,12 @@ class Coco(
 
     Each sample has the image and box features of `Voc`, with category ids as labels, and
     `image/object/is_crowd`, `image/object/area` (in pixels, from the file) and `image/object/id`
-    (of the annotation; -1 without one). If CVAT rotated any box (`attributes.rotation`), all have
-    corners, as in `Dota`. The manifest keeps the supercategories, for exports.
+    (of the annotation; -1 without one). Each of `attributes` becomes
+    `image/object/attribute/NAME`: numbers if all objects have one, otherwise texts. Captions become
+    `image/caption`, also those of `captions_train.json` next to `instances_train.json`; images that
+    have only captions have no boxes. If CVAT rotated any box
+    (`attributes.rotation`), all have corners, as in `Dota`. The manifest keeps the supercategories,
+    for exports.
 
     Example:
         rs.pack(rs.Coco("coco", object_masks="instance"), "packed")
@@ -356,7 +400,13 @@ class Coco(
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """Those of instances, if there are any: others are of captions, keypoints or stuff."""
-        return [path for path in paths if "instances" in posixpath.basename(path)] or paths
+        instances = [path for path in paths if "instances" in posixpath.basename(path)]
+        return instances or [path for path in paths if not _has_captions(path)] or paths
+
+    @staticmethod
+    def _captions(path: str, others: Sequence[str]) -> list[str]:
+        plain = _TASK.sub("captions", path)
+        return [other for other in others if other == plain and _has_captions(other)]
 
     def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]
@@ -421,7 +471,7 @@ class Coco(
         if problems:
             invalid = count(problems.count, "invalid entry", "invalid entries")
             notices.append(f"{invalid} dropped: {join_problems(problems)}")
-        if 0 in names and self._label_map is None:
+        if 0 in names and self._label_map is None and not self._class_from:
             if any(0 in file.used_classes for file in files):
                 names = {number + 1: name for number, name in names.items()}
                 notices.append(

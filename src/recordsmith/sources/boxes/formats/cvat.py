@@ -30,6 +30,7 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.cvat_attributes import Attributes
 from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
@@ -47,8 +48,9 @@ _OTHER_SHAPES = "shapes and tags were left out that are neither boxes, polygons 
 _ONE_TAG = (
     f"Give each image one tag in CVAT, or pass {option('skip_errors')} to leave such images out."
 )
-_ATTRIBUTES = "attributes of objects were left out"
-_LEFT_OUT = frozenset(("attribute", "polyline", "ellipse", "cuboid", "mask"))
+_TAG_ATTRIBUTES = "attributes of tags were left out"
+_LEFT_OUT = frozenset(("polyline", "ellipse", "cuboid", "mask"))
+_SHAPES = frozenset(("box", "polygon", "points", "skeleton"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
@@ -63,6 +65,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     notes: list[tuple[str, str]] = []
     tags: list[tuple[str, str]] = []
     skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
+    attributes = Attributes(parser, data)
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
@@ -80,6 +83,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             )
         elif not open_images or max(len(objects), len(notes), len(tags)) > MAX_OBJECTS:
             return  # the image is refused
+        elif tag == "attribute":
+            attributes.begin(values.get("name", ""))
         elif tag == "tag":
             tags.append((values.get("label", ""), f"line {line}"))
         elif tag == "skeleton":
@@ -93,14 +98,20 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         elif tag in ("box", "polygon", "points"):
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
-            what = _ATTRIBUTES if tag == "attribute" else _OTHER_SHAPES
-            place = f"{file.name}, line {line}"
-            notes.append((what, place + f": {tag}" * (what == _OTHER_SHAPES)))
+            notes.append((_OTHER_SHAPES, f"{file.name}, line {line}: {tag}"))
 
     def end(tag: str) -> None:
         if tag == "skeleton" and skeletons:
             objects.append(object_of_points(*skeletons.pop()))
-        elif tag == "image":
+        if tag == "attribute":
+            attributes.end()
+        elif tag != "image" and (values := attributes.take()):
+            if tag == "tag":
+                place = f"{file.name}, line {parser.CurrentLineNumber}"
+                notes.append((_TAG_ATTRIBUTES, place))
+            elif tag in _SHAPES and objects and not skeletons:
+                objects[-1] = objects[-1]._replace(attributes=values)
+        if tag == "image":
             image = open_images.pop()._replace(objects=objects.copy(), notes=notes.copy())
             images.append(image._replace(tags=tags.copy()))
             for items in (objects, notes, tags):
@@ -221,7 +232,9 @@ class Cvat(
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
     become the boxes around them; if any box is rotated, all have corners, as in `Dota`. Subsets
     become splits. Labels have the order of the file, from 1. Skeletons and shapes of points have
-    keypoints, and the box around those that are labelled: those that are not `outside`.
+    keypoints, and the box around those that are labelled: those that are not `outside`. Attributes
+    of shapes become `image/object/attribute/NAME`: numbers if CVAT declares numbers and every
+    object has one, otherwise texts.
 
     If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
     `image/class/label`, from 0 in the order of the file, and `image/class/text`.

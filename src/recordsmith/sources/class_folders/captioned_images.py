@@ -1,0 +1,133 @@
+"""Images with a text file of the same name next to each, whose lines are its captions."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import CAPTION
+from recordsmith.sources.class_folders.image_folder import ImageReader
+from recordsmith.sources.classes import classes_in_names, compile_class_pattern
+from recordsmith.sources.files.account import Reason, Role
+from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.files.file_tree import TreeSource
+from recordsmith.sources.files.images import has_image_name, without_suffix
+from recordsmith.sources.files.known_names import is_document
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import common_version, referenced
+from recordsmith.sources.files.text_file import check_encoding
+from recordsmith.sources.flaws import Check
+from recordsmith.sources.numbered import collect
+from recordsmith.sources.problems import count_notice
+from recordsmith.sources.samples import Note, Sample, ignore_note
+from recordsmith.sources.source import Listing
+from recordsmith.sources.splits import only_split, sort_splits, splits_by_folder
+from recordsmith.stores import PlaceLike, as_folder
+
+
+@dataclass(frozen=True)
+class CaptionedReader(ImageReader):
+    """Reads image files with their captions, by the path of the text file in the reference."""
+
+    encoding: str = "utf-8"
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        path = (sample.reference or {}).get("captions", "")
+        lines = read_lines(referenced(self.root, path), path, self.encoding) if path else []
+        return {**super().read(sample, note), CAPTION: [text.encode() for _, text in lines]}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return {CAPTION: "bytes"}
+
+
+class CaptionedImages(TreeSource):
+    """Images with their captions in text files next to them: `a.txt` for `a.jpg`.
+
+    Each sample has the image features of `ImageFiles` and `image/caption`: each line of the file
+    that is not blank, or nothing without a file. Folders named like splits are splits. Folders in
+    which no image has a text file are left out.
+
+    Example:
+        rs.pack(rs.CaptionedImages("portraits"), "packed")
+    """
+
+    def __init__(
+        self, root: PlaceLike, *, class_pattern: str | None = None, encoding: str = "utf-8"
+    ) -> None:
+        """
+        Args:
+            root: the folder of images and text files.
+            class_pattern: as in `ImageFiles`; `([^/]+)/[^/]+$` takes the class from the folder.
+            encoding: of the text files.
+
+        Raises:
+            OptionError: the pattern is not a regular expression; the encoding is unknown.
+        """
+        self.root = as_folder(root)
+        self._pattern = compile_class_pattern(class_pattern)
+        self._encoding = check_encoding(encoding)
+
+    def list_samples(self) -> Listing:
+        """Find all images with their text files, sorted by path.
+
+        Raises:
+            SourceError: no image has a text file, or some have no class.
+            FileAccessError: a folder cannot be read.
+        """
+        index = FileIndex(self._take_tree(self.root))
+        account = index.account
+        texts = {path[:-4]: path for path in index.paths if path.lower().endswith(".txt")}
+        images = [path for path in index.paths if has_image_name(path)]
+        named = {image: texts.get(without_suffix(image), texts.get(image)) for image in images}
+        text_of = {image: text for image, text in named.items() if text is not None}
+        if not text_of:
+            expected = "images with a .txt file of the same name next to each"
+            raise no_files(index.root, expected, index)
+        folders = {*map(posixpath.dirname, text_of)}
+        read = [image for image in images if posixpath.dirname(image) in folders]
+        alone = sorted({*texts.values()}.difference(text_of.values()))
+        alone = [p for p in alone if posixpath.dirname(p) in folders and not is_document(p)]
+        check = Check.ANNOTATION_WITHOUT_IMAGE
+        account.leave(Reason.NO_IMAGE, alone, "text file", "without an image skipped", check)
+        account.read(Role.IMAGE, read)
+        account.read(Role.CAPTIONS, dict.fromkeys(text_of.values()))
+        what, check = "in folders without captions skipped", Check.IMAGE_WITHOUT_ANNOTATION
+        others = [image for image in images if posixpath.dirname(image) not in folders]
+        account.leave(Reason.NO_ANNOTATION, others, "image", what, check)
+        for path in account.others(index.paths):
+            account.leave_other(path)
+        splits = splits_by_folder(read)
+        names = sort_splits(splits.values())
+
+        def samples() -> Iterator[Sample]:
+            for image in read:
+                (size, version), text = index.size_and_version(image), text_of.get(image)
+                reference = None
+                if text is not None:
+                    reference = {"captions": text}
+                    size += index.size_and_version(text)[0]
+                    version = common_version((version, index.version_of(text)))
+                split = splits.get(image) if len(names) > 1 else None
+                yield Sample(image, size, split=split, version=version, reference=reference)
+
+        listed = collect(samples())
+        classes: tuple[str, ...] | None = None
+        if self._pattern is not None:
+            listed.labels, classes = classes_in_names(self._pattern, listed.names, self.root)
+        bare = [image for image in read if image not in text_of]
+        return Listing(
+            listed,
+            CaptionedReader(self.root, classes, self._encoding),
+            classes,
+            count_notice(bare, "image", "without a text file packed without captions", check=check),
+            names if len(names) > 1 else (),
+            only_split(names[:1], self.root),
+        ).with_account(index.tree.finish(account))
+
+    def describe(self) -> Mapping[str, Any]:
+        pattern = {} if self._pattern is None else {"class_pattern": self._pattern.pattern}
+        encoding = {} if self._encoding == "utf-8" else {"encoding": self._encoding}
+        return {**super().describe(), **pattern, **encoding}

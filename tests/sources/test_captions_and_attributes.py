@@ -1,0 +1,210 @@
+"""Captions of images and attributes of objects, in annotation files."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import Coco
+
+from ..raising import raises
+from .annotated import coco, image, read
+
+BOX = {"category_id": 1, "bbox": [4, 5, 10, 10]}
+KEY = "image/object/attribute/"
+
+
+def _write(folder: Path, attributes: list[Any], *, more: Any = None) -> Path:
+    """An image, with an object for each of these attributes; None for an object without."""
+    image(folder / "a.jpg")
+    items = [BOX | ({} if value is None else {"attributes": value}) for value in attributes]
+    return coco(folder / "a.json", {"a.jpg": [*items, *(more or ())]}, {1: "car", 2: "bus"})
+
+
+def _attributes(features: Any) -> dict[str, list[Any]]:
+    return {key.removeprefix(KEY): values for key, values in features.items() if KEY in key}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "kind"),
+    [
+        (["red", None, ""], [b"red", b"", b""], "bytes"),
+        ([1, 2, -(2**63) + 1], [1, 2, -(2**63) + 1], "int64"),
+        ([1, 2.5, 0], [1, 2.5, 0], "float"),
+        ([1, None, 2.5], [b"1", b"", b"2.5"], "bytes"),
+        ([True, False, None], [b"true", b"false", b""], "bytes"),
+        ([1, "1", 2], [b"1", b"1", b"2"], "bytes"),
+        ([2**63, 1, 1], [str(2**63).encode(), b"1", b"1"], "bytes"),
+        ([1e39, 1, 1], [b"1e+39", b"1", b"1"], "bytes"),
+        ([["a", "\xfc"], {"b": 1}, 1], ['["a", "\xfc"]'.encode(), b'{"b": 1}', b"1"], "bytes"),
+    ],
+)
+def test_attributes_are_texts_unless_all_are_numbers(
+    tmp_path: Path, given: list[Any], stored: list[Any], kind: str
+) -> None:
+    """Those of CVAT's COCO files as well, without the rotation, which is that of the box."""
+    _write(tmp_path / "in", [{"x": value, "rotation": 0.0, "occluded": False} for value in given])
+    source = Coco(tmp_path / "in")
+    assert _attributes(read(source)[0]) == {"x": stored, "occluded": [b"false"] * 3}
+    rs.pack(source, tmp_path / "out")
+    assert rs.open(tmp_path / "out").schema.columns[f"{KEY}x"].kind == kind
+
+
+def test_attributes_of_other_tools(tmp_path: Path) -> None:
+    _write(tmp_path, [None, ["a"], 3, "x", {"caption": "y"}], more=[BOX | {"caption": "a car"}])
+    captions = [b"", b"", b"", b"", b"y", b"a car"]
+    assert _attributes(read(Coco(tmp_path))[0]) == {"caption": captions}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ([{f"n{n}": n for n in range(65)}], "at most 64"),
+        ([{f"n{n}": 1} for n in range(65)], "at most 64"),
+        ([{"a/b": 1}], "without /"),
+        ([{"": 1}], "without /"),
+        ([{"a\nb": 1}], "without /"),
+    ],
+)
+def test_attributes_that_no_feature_can_hold(
+    tmp_path: Path, attributes: Any, expected: str
+) -> None:
+    _write(tmp_path, attributes)
+    with raises(rs.SourceError, match=f"a.json, annotation {len(attributes)} .*{expected}"):
+        Coco(tmp_path).list_samples()
+    _write(tmp_path, [{f"n{n}": n for n in range(64)}])
+    assert len(_attributes(read(Coco(tmp_path))[0])) == 64
+
+
+def test_an_attribute_as_the_class(tmp_path: Path) -> None:
+    given = [{"kind": "suv"}, {"kind": 7}, None, {"kind": "suv"}]
+    _write(tmp_path, given)
+    source = Coco(tmp_path, class_from="kind", boxes="drop")
+    assert source.list_samples().class_names == (None, "7", "suv")
+    features, notes = read(source)
+    assert features["image/object/class/label"] == [2, 1, 2]
+    assert features["image/object/class/text"] == [b"suv", b"7", b"suv"]
+    assert ["'kind' is missing" in where for _, where in notes] == [True]
+    with raises(rs.SourceError, match="'kind' is missing"):
+        read(Coco(tmp_path, class_from="kind"))
+    with raises(rs.OptionError, option="class_from", value="kid", expected="kind"):
+        Coco(tmp_path, class_from="kid").list_samples()
+
+
+# -- captions -------------------------------------------------------------------------------------
+
+
+def _captions(images: dict[str, list[str]], first: int = 100) -> dict[str, Any]:
+    """A file as COCO has it, without categories; some tools write an empty list."""
+    ids = {name: first + number for number, name in enumerate(images)}
+    pairs = [(ids[name], text) for name, texts in images.items() for text in texts]
+    random.Random(0).shuffle(pairs)
+    return {
+        "info": {"year": 2014},
+        **({"categories": []} if len(images) % 2 else {}),
+        "images": [{"id": number, "file_name": name} for name, number in ids.items()],
+        "annotations": [
+            {"image_id": of, "id": number, "caption": text}
+            for number, (of, text) in enumerate(pairs)
+        ],
+    }
+
+
+def _expected(document: dict[str, Any]) -> dict[str, list[str]]:
+    """The captions of each image in the order of the file, read in another way."""
+    names = {entry["id"]: entry["file_name"] for entry in document["images"]}
+    found = defaultdict(list)
+    for item in document["annotations"]:
+        found[names[item["image_id"]]].append(item["caption"])
+    return {name: found[name] for name in names.values()}
+
+
+def _read(folder: Path, out: Path) -> dict[str, list[str]]:
+    rs.pack(folder, out)
+    return {
+        example["image/source_id"][0].decode(): [t.decode() for t in example["image/caption"]]
+        for example in rs.open(out)
+    }
+
+
+TEXTS = {"a.jpg": ["a cat", "\xfc dog", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
+
+
+@pytest.mark.parametrize("has_instances", [False, True])
+def test_captions_of_coco(tmp_path: Path, has_instances: bool) -> None:
+    folder = tmp_path / "data"
+    for name in TEXTS:
+        image(folder / "val2017" / name)
+    document = _captions(TEXTS | {"gone.jpg": ["z"]} if has_instances else TEXTS)
+    (folder / "annotations").mkdir()
+    (folder / "annotations/captions_val2017.json").write_text(json.dumps(document))
+    if has_instances:
+        coco(folder / "annotations/instances_val2017.json",
+             {name: [BOX] for name in TEXTS}, {1: "car"})  # fmt: skip
+    listing = rs.detect(folder).source.list_samples()
+    ids = {str(entry["id"]): entry["file_name"] for entry in document["images"]}
+    found = {ids[number]: texts for number, texts in _read(folder, tmp_path / "out").items()}
+    assert found == {name: _expected(document)[name] for name in TEXTS}
+    dataset = rs.open(tmp_path / "out")
+    assert ("image/object/bbox/xmin" in dataset.schema.columns) is has_instances
+    assert listing.class_names == ((None, "car") if has_instances else None)
+    assert dataset.class_names == listing.class_names
+    gone = [notice for notice in listing.notices if "captions of 1 image" in notice]
+    assert len(gone) == has_instances
+    loader = rs.Loader(dataset, {"all": rs.Text("image/caption", "ragged")}, batch_size=3)
+    (batch,) = loader
+    assert sorted(batch["all"].tolist()) == sorted(_expected(document)[name] for name in TEXTS)
+
+
+def test_captions_of_another_image(tmp_path: Path) -> None:
+    image(tmp_path / "a.jpg")
+    coco(tmp_path / "instances.json", {"a.jpg": [BOX]}, {1: "car"})
+    (tmp_path / "captions.json").write_text(json.dumps(_captions({"b.jpg": ["x"]})))
+    with raises(rs.SourceError) as caught:
+        Coco(tmp_path).list_samples()
+    assert "'a.jpg', but 'b.jpg' in captions.json" in caught.value.problems[0]
+
+
+# -- CVAT -----------------------------------------------------------------------------------------
+
+SHAPE = '{}<attribute name="age">{}</attribute>\n <attribute name="a &amp; b">{}</attribute></{}>'
+
+
+def test_attributes_of_cvat(tmp_path: Path) -> None:
+    """Numbers where CVAT declares some; those of tags are counted, and other shapes have none."""
+    image(tmp_path / "a.jpg")
+    box = '<box label="car" xtl="4" ytl="5" xbr="14" ybr="15">'
+    polygon = '<polygon label="car" points="20,2;30,2;30,18">'
+    shapes = [
+        SHAPE.format(box, 7, "red &lt;\xfc", "box"),
+        SHAPE.format('<polyline label="car" points="1,1;2,2">', 1, "line", "polyline"),
+        SHAPE.format(polygon, "2.5", "true", "polygon"),
+        SHAPE.format('<tag label="wet">', 1, "tag", "tag"),
+        '<skeleton label="car"><points label="a" points="1,1"><attribute name="age">0</attribute>',
+        '</points><points label="b" points="9,9"/><attribute name="age">3</attribute></skeleton>',
+    ]
+    attributes = "".join(
+        f"<attribute><name>{name}</name><input_type>{kind}</input_type></attribute>"
+        for name, kind in (("a &amp; b", "text"), ("age", "number"))
+    )
+    label = f"<label><name>car</name><attributes>{attributes}</attributes></label>"
+    (tmp_path / "annotations.xml").write_text(
+        f"<annotations><meta><labels>{label}</labels></meta>"
+        f'<image id="0" name="a.jpg" width="40" height="20">{"".join(shapes)}</image></annotations>'
+    )
+    features, notes = read(rs.Cvat(tmp_path))
+    assert _attributes(features) == {
+        "age": [7, 2.5, 3],
+        "a & b": ["red <\xfc".encode(), b"true", b""],
+    }
+    assert [what for what, _ in notes if "attributes" in what] == [
+        "attributes of tags were left out"
+    ]
+    features, _ = read(rs.Cvat(tmp_path, class_from="age", boxes="drop"))
+    assert features["image/object/class/text"] == [b"7", b"2.5", b"3"]
