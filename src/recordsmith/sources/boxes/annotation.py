@@ -127,6 +127,8 @@ class AnnotationFile:
         show it; None if these do not.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
+    unlisted: returns the annotation of an image that the file implies without a mention, by its
+        path; set by `parse`.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
 
@@ -141,6 +143,7 @@ class AnnotationFile:
     keypoints: tuple[int, ...] | None = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
+    unlisted: Callable[[str], AnnotatedImage | None] | None = None
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
 

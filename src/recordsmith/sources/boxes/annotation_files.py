@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
@@ -58,6 +59,8 @@ _OTHER_NAME = "annotations name another image than their file name does"
 class SharedAnnotationSource(AnnotatedSource):
     """A source of files that each describe many images."""
 
+    _columns: Mapping[str, Any] = MappingProxyType({})  # see `AnnotationFile`
+
     def __init__(
         self,
         root: PlaceLike,
@@ -85,7 +88,8 @@ class SharedAnnotationSource(AnnotatedSource):
     def describe(self) -> Mapping[str, Any]:
         files = {split: self._located(path)[1] for split, path in self._annotations.items()}
         named = files.get("", files) if files else None
-        return {**super().describe(), "annotations": named, "images": self._images}
+        known = {**super().describe(), "annotations": named, "images": self._images}
+        return {**known, **self._columns}
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -121,6 +125,8 @@ class SharedAnnotationSource(AnnotatedSource):
         if not entries:
             paths = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
+        for split, file in files.items():
+            entries |= _unlisted(index, file, entries, split)
         self._leave_unannotated(index, {entry.image: 1 for entry in entries.values()})
         index.account.read(Role.ANNOTATION, {f.name for f in files.values() if f.name in index})
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
@@ -162,7 +168,12 @@ class SharedAnnotationSource(AnnotatedSource):
         outlines, features = self._masks is not None, self.box_format.features
         return {
             split: AnnotationFile(
-                file, name, size_and_version(file)[1], outlines, features=features
+                file,
+                name,
+                size_and_version(file)[1],
+                outlines,
+                columns=self._columns,
+                features=features,
             )
             for split, (file, name) in places.items()
         }
@@ -273,7 +284,27 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
         return
     problem = not_found(match, name, join_names(folder or "." for folder in folders))
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
-    entry.fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    entry.fault = Fault(
+        f"{image.where}: {problem}",
+        file,
+        remedy=image.remedy,
+        check=Check.ANNOTATION_WITHOUT_IMAGE,
+    )
+
+
+def _unlisted(
+    index: FileIndex, file: AnnotationFile, entries: Mapping[str, Entry], split: str
+) -> dict[str, Entry]:
+    """The entries of other images next to those that a file lists, as far as it implies them."""
+    listed = [path for path, entry in entries.items() if entry.annotation == file.name]
+    folders = {posixpath.dirname(path) for path in listed if path in index}
+    found = {}
+    annotated = file.unlisted or (lambda _: None)
+    for path in index.paths if folders and file.unlisted else ():
+        is_near = posixpath.dirname(path) in folders and has_image_name(path)
+        if is_near and path not in entries and (image := annotated(path)) is not None:
+            found[path] = Entry(path, file.name, file.version, image, b"[]", split=split)
+    return found
 
 
 class PerImageAnnotationSource(AnnotatedSource):
