@@ -37,7 +37,8 @@ _HOMES = {
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "
-        "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "ImagePairs LabelMe LabelStudio LeRobot Rows Shards Table Tfds Voc WebDataset Yolo "
+        "detect"
     ),
     "stores": "remote",
     "support.errors": (

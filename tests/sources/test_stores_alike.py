@@ -312,6 +312,7 @@ def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
         rs.Yolo,
         rs.LabelMe,
         rs.Cvat,
+        rs.LabelStudio,
         rs.CsvBoxes,
         rs.ImagePairs,
         rs.Table,
