@@ -427,14 +427,13 @@ def test_shapes_of_labelme(tmp_path: Path) -> None:
         _shape((4, 5), (14, 5), (14, 15), (4, 15)),
         _shape((30, 18), (20, 2), kind="rectangle", label="Dog"),
         _shape((30, 10), (30, 15), kind="circle"),
-        _shape((1, 1), kind="point"),
         _shape((1, 1), (2, 2), kind="line"),
     )
     listing = LabelMe(_labelme(tmp_path, *shapes), object_masks="instance").list_samples()
     assert listing.class_names == (None, "Dog", "cat")
     features, notes = read(listing)
     assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75), (0.25, 0.625, 0.75, 0.875)]
-    assert [where for _, where in notes] == ["a.json, shape 4: point", "a.json, shape 5: line"]
+    assert [where for _, where in notes] == ["a.json, shape 4: line"]
     polygon, rectangle, circle = map(mask_of, features["image/object/mask"])
     assert np.argwhere(polygon)[[0, -1]].tolist() == [[5, 4], [14, 13]]
     assert polygon.sum() == 100
@@ -664,7 +663,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     shapes = (
         '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"><attribute name="x">1</attribute></box>'
         '\n<polygon label="Dog" points="20,2;30,2;30,18;20,18"/>'
-        '<points label="nose" points="1,1"/><tag label="indoors"/>'
+        '<polyline label="nose" points="1,1;2,2"/><tag label="indoors"/>'
     )
     values = 'width="40" height="20"'
     listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
@@ -674,7 +673,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
         assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
         assert [where for _, where in notes] == [
             f"annotations.xml, line {number + 2}",  # the attribute
-            f"annotations.xml, line {number + 3}: points",
+            f"annotations.xml, line {number + 3}: polyline",
             f"annotations.xml, line {number + 3}: tag indoors",
         ]
     mask = mask_of(features["image/segmentation/class/encoded"])
@@ -784,7 +783,7 @@ def test_other_attributes_of_coco_rotate_nothing(tmp_path: Path, attributes: Any
     assert (boxes_of(features), notes) == ([BOX, BOX], [])
 
 
-TAGGED = '<tag label="fox"/><points label="nose" points="1,1"/>'
+TAGGED = '<tag label="fox"/><polyline label="nose" points="1,1;2,2"/>'
 
 
 def _tags(root: Path, labels: dict[str, str]) -> Path:
@@ -818,7 +817,7 @@ def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
         "image/class/label": 2,
         "image/class/text": b"fox",
     }
-    assert [where for _, where in notes] == ["annotations.xml, line 4: points"]
+    assert [where for _, where in notes] == ["annotations.xml, line 4: polyline"]
     rs.pack(source, tmp_path / "out")
     assert rs.verify(tmp_path / "out", deep=True).is_good
     assert [e["image/class/text"][0] for e in rs.open(tmp_path / "out")].count(b"cat") == 1

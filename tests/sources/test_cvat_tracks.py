@@ -162,3 +162,23 @@ def test_missing_frames_fail_alone_with_what_to_do(tmp_path: Path) -> None:
     ) as got:
         read(listing, 0)
     assert "Save images" in got.value.remedy
+
+
+def test_skeletons_end_with_their_points(tmp_path: Path) -> None:
+    points = '<points label="{}" outside="{}" occluded="0" points="{}"/>'
+    seen = (
+        points.format("a", 0, "2,3") + points.format("b", 1, "1,1") + points.format("c", 0, "9,8")
+    )
+    gone = (
+        points.format("a", 1, "2,3") + points.format("b", 1, "1,1") + points.format("c", 1, "9,8")
+    )
+    shapes = "".join(
+        f'<skeleton frame="{frame}" keyframe="1">{shape}</skeleton>'
+        for frame, shape in ((0, seen), (1, gone), (3, seen))
+    )
+    root = video(tmp_path, f'<track id="2" label="dog">{shapes}</track>')
+    listing = Cvat(root).list_samples()
+    frames = [read(listing, number)[0] for number in range(4)]
+    assert [frame[TRACK] for frame in frames] == [[2], [], [], [2]]
+    assert boxes_of(frames[0]) == [(0.15, 0.05, 0.4, 0.225)]
+    assert frames[3]["image/object/keypoint/visibility"] == [2, 0, 2]

@@ -356,8 +356,11 @@ def test_keypoints_without_their_shape(tmp_path: Path, kind: str) -> None:
         Yolo(root).list_samples()
     source = Yolo(root, kpt_shape=shape)
     features, notes = read(source)
-    assert boxes_of(features) == [BOX, BOX]
-    assert notes == [("objects were packed without their keypoints", "labels/a.txt, line 2")]
+    assert (boxes_of(features), notes) == ([BOX, BOX], [])
+    numbers = [*map(float, row.split()[5:])]
+    x, y = (features[f"image/object/keypoint/{axis}"] for axis in "xy")
+    count, size = map(int, shape.split(","))
+    assert [*x, *y] == [0] * count + numbers[::size] + [0] * count + numbers[1::size]
     assert source.describe()["kpt_shape"] == [*map(int, shape.split(","))]
     write(root / "labels" / "c.txt", f"{row} 0.1\n{ONE}")
     assert places(problems_of(source, 2)) == ["labels/c.txt, line 1"]
@@ -404,16 +407,6 @@ def test_late_keypoints_are_found_when_they_are_read(tmp_path: Path) -> None:
     assert places([problem]) == ["labels/29.txt, line 2"]
     assert "kpt_shape='2,2'" in problem
     assert boxes_of(read(Yolo(root, kpt_shape="none"), 29)[0])[1] == (0.25, 0.3, 0.6, 0.7)
-
-
-def test_keypoints_of_data_yaml_are_left_out(tmp_path: Path) -> None:
-    root = _ultralytics(tmp_path, f"{YAML}kpt_shape: [2, 3]\n")
-    write(root / "labels" / "train" / "a.txt", f"{ONE} 0.1 0.1 2 0.2 0.2 2\n")
-    features, notes = read(Yolo(root))
-    assert boxes_of(features) == [BOX]
-    assert "keypoints" in notes[0][0]
-    write(root / "labels" / "train" / "a.txt", f"{ONE}\n{ONE} 0.1 0.1\n")
-    assert places(problems_of(Yolo(root))) == ["labels/train/a.txt, line 2"]
 
 
 @pytest.mark.parametrize("value", ["17", "17,4", "0,3", "a,b", "2000,3", "", 3, "None"])

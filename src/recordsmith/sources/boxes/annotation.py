@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
@@ -23,6 +24,7 @@ from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.words import count
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
@@ -246,7 +248,10 @@ class Contents:
         if not self.has_points:
             return {}
         named = {name: KeypointClass(tuple(names)) for name, names in self.point_names.items()}
-        return {**self.keypoint_classes, **named}
+        for name, of_class in (known := {**self.keypoint_classes, **named}).items():
+            if len(of_class.names) > MAX_KEYPOINTS:
+                raise SourceError(f"the class {name!r:.60} has more than {MAX_KEYPOINTS} keypoints")
+        return known
 
 
 def _numbered(count: int) -> list[str]:
@@ -354,6 +359,24 @@ def rotated_object(
     points = rotated(corners, degrees)
     quad = [value for point in points for value in point]
     return outlined(where, name, points, extra)._replace(quad=quad)
+
+
+def object_of_points(
+    where: str,
+    name: str,
+    points: Points,
+    extra: Sequence[Any] = (),
+) -> AnnotatedObject:
+    """An object of keypoints alone, with the box around those that are labelled."""
+    values = [*chain(*points.values())] if isinstance(points, Mapping) else points
+    rows = zip(values[::3], values[1::3], values[2::3], strict=True)
+    labelled = [(x, y) for x, y, visibility in rows if visibility and math.isfinite(x + y)]
+    if len(labelled) < 2:
+        fault = f"{count(len(labelled), 'labelled point')} without a box; expected at least two"
+        return AnnotatedObject(where, name, fault=fault)
+    xs, ys = zip(*labelled, strict=True)
+    corners = (min(xs), min(ys), max(xs), max(ys))
+    return AnnotatedObject(where, name, corners, None, extra, points=points)
 
 
 def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:

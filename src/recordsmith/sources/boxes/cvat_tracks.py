@@ -66,12 +66,11 @@ class Tracks:
         return {**values, "label": self._label}
 
     def end(self, objects: Sequence[AnnotatedObject], notes: Sequence[tuple[str, str]]) -> None:
-        seen = [item._replace(extra=(self._track,)) for item in objects if not _is_hidden(item)]
-        if self._last is None or not (seen or notes):
+        if self._last is None or not (objects or notes):
             self._last = None
             return
-        self.has_objects |= bool(seen)
-        self._objects[self._frame] += seen
+        self.has_objects |= bool(objects)
+        self._objects[self._frame] += (item._replace(extra=(self._track,)) for item in objects)
         self._notes[self._frame] += notes
 
     def images(self) -> Iterator[AnnotatedImage]:
@@ -101,9 +100,3 @@ class Tracks:
             )
         name, where = f"{self._split}/frame_{frame:06}".lstrip("/"), f"frame {frame}"
         return AnnotatedImage(where, name, self._size, (), frame, self._split, remedy=_REMEDY)
-
-
-def _is_hidden(item: AnnotatedObject) -> bool:
-    """Whether all points of a skeleton are outside the frame."""
-    points = item.points.values() if isinstance(item.points, Mapping) else ()
-    return bool(points) and not any(visibility for *_, visibility in points)

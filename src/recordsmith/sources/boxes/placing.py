@@ -33,7 +33,7 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
-from recordsmith.sources.problems import join_problems
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
 
@@ -62,6 +62,7 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 _MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
+MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
 _UNKNOWN = "unknown classes"
@@ -263,6 +264,13 @@ class BoxPlacer:
                 if frame.orientation != UPRIGHT:
                     box = orient_box(box, inverse_orientation(frame.orientation))
                 boxes.append(LabelledBox(item, label, box, quad, points))
+        count = max(map(len, self._point_names.values()), default=0)
+        if len(boxes) * count > MAX_POINTS:
+            raise SourceError(
+                f"{file}: {len(boxes):,} objects of {count} keypoints each; expected at most "
+                f"{MAX_POINTS:,} keypoints in an image",
+                remedy="Cut the image into tiles.",
+            )
         return boxes
 
     def _place_points(self, item: AnnotatedObject, file: str, frame: Frame) -> PlacedPoints | None:
@@ -270,8 +278,11 @@ class BoxPlacer:
         names = self._point_names.get(str(item.name), ())
         values, place = _in_order(item.points, names), item.place_in(file)
         dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
-        if len(values) not in (0, 3 * len(names)):
+        unknown = sorted(item.points.keys() - {*names}) if isinstance(item.points, Mapping) else ()
+        if unknown or len(values) not in (0, 3 * len(names)):
             fault = f"{len(values)} numbers of keypoints; expected 3 for each of {len(names)}"
+            if unknown:
+                fault = f"unknown keypoints {join_names(unknown)}; expected {join_names(names)}"
             self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
             return None
         try:

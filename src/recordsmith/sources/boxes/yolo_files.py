@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset import is_label
+from recordsmith.dataset import KeypointClass, is_label
+from recordsmith.sources.boxes.annotation import is_class_name
 from recordsmith.sources.boxes.yolo_rows import Keypoints, parse_kpt_shape
 from recordsmith.sources.files.name_files import decode_text, read_lines
 from recordsmith.stores import Location, read_document
-from recordsmith.support.errors import OptionError, SourceError
+from recordsmith.support.errors import OptionError, SourceError, option
 
 MAX_YAML_CHARACTERS = 1 << 18
 """Of a `data.yaml`: a parsed character takes microseconds and some hundred bytes."""
@@ -32,6 +34,8 @@ class DataFile(NamedTuple):
     names: class number, from 0 -> name; empty if they are in `names_file`.
     base: the folder that paths are relative to.
     keypoints: of the objects; None if the description does not mention them.
+    point_names: of their keypoints, by class number.
+    flip_idx: for each keypoint, which one it becomes where the image is flipped; empty if unknown.
     """
 
     name: str
@@ -41,6 +45,19 @@ class DataFile(NamedTuple):
     base: str = ""
     names_file: str = ""
     keypoints: Keypoints | None = None
+    point_names: Mapping[int, Sequence[str]] = {}
+    flip_idx: Sequence[int] = ()
+
+    def keypoint_class(self, number: int, count: int) -> KeypointClass:
+        """The `count` keypoints of a class."""
+        names = self.point_names.get(number, [*map(str, range(count))])
+        for key, values in (("kpt_names", names), ("flip_idx", self.flip_idx or names)):
+            if len(values) != count:
+                problem = f"{key} has {len(values)} values; expected one for each of {count} points"
+                remedy = f"Fix {key}, kpt_shape, or {option('kpt_shape')}."
+                raise SourceError(problem, path=self.name, remedy=remedy)
+        pairs = tuple((a, b) for a, b in enumerate(self.flip_idx) if a < b)
+        return KeypointClass(tuple(names), flip_pairs=pairs if self.flip_idx else None)
 
 
 def read_data_file(location: Location, name: str, encoding: str | None = None) -> DataFile | None:
@@ -97,6 +114,8 @@ def _read_yaml(location: Location, name: str, encoding: str | None) -> DataFile 
         names,
         base if isinstance(base, str) else "",
         keypoints=_keypoints(nodes.get("kpt_shape"), name),
+        point_names=_point_names(nodes["kpt_names"], name, names) if "kpt_names" in nodes else {},
+        flip_idx=_flip_idx(nodes["flip_idx"], name) if "flip_idx" in nodes else (),
     )
 
 
@@ -106,6 +125,27 @@ def _keypoints(node: Any, name: str) -> Keypoints | None:
         return parse_kpt_shape(",".join(values)) if values else None
     except OptionError:
         raise _unclear(name, node, "invalid kpt_shape; expected one such as [17, 3]") from None
+
+
+def _point_names(node: Any, name: str, classes: Iterable[int]) -> dict[int, list[str]]:
+    """The names of a list for all classes, or of lists by class number."""
+    nodes = node.value if node.id == "mapping" else ()
+    known = {key.value: _texts(value, name) for key, value in nodes if key.id == "scalar"}
+    lists = {int(key): texts for key, texts in known.items() if is_label(key)}
+    lists = lists if node.id == "mapping" else dict.fromkeys(classes, _texts(node, name))
+    if not all(is_class_name(text) for texts in lists.values() for text in texts):
+        raise _unclear(name, node, "empty names in kpt_names, or names of several lines")
+    return lists
+
+
+def _flip_idx(node: Any, name: str) -> list[int]:
+    texts = _texts(node, name)
+    numbers = [int(text) if is_label(text) else -1 for text in texts]
+    partners = dict(enumerate(numbers))
+    if any(partners.get(partner) != number for number, partner in partners.items()):
+        what = "invalid flip_idx; expected the number of its partner for each point, from 0"
+        raise _unclear(name, node, what)
+    return numbers
 
 
 def _texts(node: Any, name: str) -> list[str]:

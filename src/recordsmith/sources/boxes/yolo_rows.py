@@ -129,17 +129,17 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
         return ()
     path, line, values = long[0]
     raise SourceError(
-        f"{len(values)} numbers after the class look like a box and keypoints (YOLO-pose), "
-        "which are not read yet",
+        f"{len(values)} numbers after the class look like a box and keypoints (YOLO-pose), but "
+        "kpt_shape is unknown",
         path=path,
         line=line,
-        remedy=f"To read them, {advice(shape)}.",
+        remedy=f"Add kpt_shape to data.yaml, or {advice(shape)}.",
     )
 
 
 def advice(shape: Keypoints) -> str:
     """What to do about rows that may have keypoints."""
     return (
-        f"pass {option('kpt_shape', ','.join(map(str, shape)))} for boxes without keypoints, or "
+        f"pass {option('kpt_shape', ','.join(map(str, shape)))} for keypoints, or "
         f"{option('kpt_shape', 'none')} for polygons"
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from xml.parsers import expat
 
 import numpy as np
 
+from recordsmith.dataset import KeypointClass
 from recordsmith.format.example.keys import OBJECT_TRACK
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -22,6 +24,7 @@ from recordsmith.sources.boxes.annotation import (
     Entry,
     has_elements,
     is_class_name,
+    object_of_points,
     outlined,
     parse_xml,
     rotated,
@@ -39,25 +42,30 @@ from recordsmith.support.errors import option
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image|track)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
-_PARENT = re.compile(rb"<parent>\s*[^<\s]")
-_OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
+_PARENT = re.compile(rb"<parent>\s*([^<]*)<")
+_SVG = re.compile(rb"<svg>([^<]*)<")
+_SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^>]*)>")
+_SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
+_OTHER_SHAPES = "shapes and tags were left out that are neither boxes, polygons nor points"
 _ONE_TAG = (
     f"Give each image one tag in CVAT, or pass {option('skip_errors')} to leave such images out."
 )
 _ATTRIBUTES = "attributes of objects were left out"
-_LEFT_OUT = frozenset(("attribute", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask"))
+_LEFT_OUT = frozenset(("attribute", "polyline", "ellipse", "cuboid", "mask"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     data = text_as_utf8(file.location.read(), file.name, is_xml=True)
-    file.class_names.update(enumerate(_declared_labels(data), 1))
+    labels, file.keypoint_classes = _declared_labels(data)
+    file.class_names.update(enumerate(labels, 1))
     parser = expat.ParserCreate("utf-8")
     images: list[AnnotatedImage] = []
     open_images: list[AnnotatedImage] = []
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
     tags: list[tuple[str, str]] = []
+    skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
     tracks = Tracks(file.name, data)
 
     def start(tag: str, values: dict[str, str]) -> None:
@@ -76,7 +84,15 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             return  # the image is refused
         elif tag == "tag":
             tags.append((values.get("label", ""), f"line {line}"))
-        elif tag in ("box", "polygon"):
+        elif tag == "skeleton":
+            skeletons.append((f"line {line}", values.get("label", ""), {}))
+        elif tag == "points" and skeletons:
+            points, name = skeletons[-1][2], values.get("label", "")
+            if name in points:
+                fault = f"the skeleton has another point {name!r:.60}"
+                objects.append(AnnotatedObject(f"line {line}", "", fault=fault))
+            points.setdefault(name, _point(values))
+        elif tag in ("box", "polygon", "points"):
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
             what = _ATTRIBUTES if tag == "attribute" else _OTHER_SHAPES
@@ -84,6 +100,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             notes.append((what, place + f": {tag}" * (what == _OTHER_SHAPES)))
 
     def end(tag: str) -> None:
+        if tag == "skeleton" and skeletons:
+            where, name, points = skeletons.pop()
+            if not tracks.is_open or any(visibility for _, _, visibility in points.values()):
+                objects.append(object_of_points(where, name, points))
         if tag == "track":
             tracks.is_open = False
         elif tag == "image" or (tracks.is_open and tag == tracks.shape):
@@ -106,13 +126,45 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     file.features = file.features if tracks.has_objects else ()
 
 
-def _declared_labels(data: bytes) -> list[str]:
-    """The labels of the task or project, in order, without parts of skeletons."""
+def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass]]:
+    """The labels of the task or project, in order, and the points of its skeletons by label."""
     start, end = data.find(b"<labels>"), data.find(b"</labels>")
-    labels = data[start:end].split(b"</label>")[:-1] if 0 <= start < end else []
-    matches = (_NAME.search(label) for label in labels if not _PARENT.search(label))
-    texts = (html.unescape(name[1].decode("utf-8", "replace")) for name in matches if name)
-    return [text for text in texts if text and "\n" not in text]
+    names: list[str] = []
+    points: dict[str, list[str]] = {}
+    svgs: dict[str, str] = {}
+    for label in data[start:end].split(b"</label>")[:-1] if 0 <= start < end else []:
+        name, parent, svg = (_text_in(label, tag) for tag in (_NAME, _PARENT, _SVG))
+        if not is_class_name(name):
+            continue
+        if parent:
+            points.setdefault(parent, []).append(name)
+        else:
+            names.append(name)
+            svgs[name] = svg
+    return names, {
+        name: KeypointClass(tuple(of_class), _edges(svgs.get(name, ""), of_class))
+        for name, of_class in points.items()
+    }
+
+
+def _text_in(label: bytes, tag: re.Pattern[bytes]) -> str:
+    match = tag.search(label)
+    return html.unescape(match[1].decode("utf-8", "replace")) if match else ""
+
+
+def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """The lines of a skeleton's drawing between points; its circles have their names."""
+    numbers = {name: number for number, name in enumerate(names)}
+    elements = [dict(_SVG_VALUE.findall(element)) for element in _SVG_ELEMENT.findall(svg)]
+    points = {
+        values["node-id"]: numbers[html.unescape(values["label-name"])]
+        for values in elements
+        if "node-id" in values and html.unescape(values.get("label-name", "")) in numbers
+    }
+    ends = (
+        (points.get(e.get("node-from", "")), points.get(e.get("node-to", ""))) for e in elements
+    )
+    return tuple((a, b) for a, b in ends if a is not None and b is not None)
 
 
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
@@ -123,17 +175,33 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
         if degrees := to_float(values.get("rotation") or 0) % 360:
             return outlined(where, name, rotated(corners, degrees))
         return AnnotatedObject(where, name, corners, "box")
-    points = values.get("points", "")
-    outline = _outline(points)
-    if outline is None:
+    outline = _coordinates(values.get("points", ""))
+    if outline is None or (shape == "polygon" and len(outline) < 4):
         return AnnotatedObject(where, name, fault="invalid points; expected x,y;x,y")
+    if shape == "points":
+        seen = _visibility(values)
+        pairs = zip(outline[::2], outline[1::2], strict=True)
+        return object_of_points(where, name, [value for x, y in pairs for value in (x, y, seen)])
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
     return AnnotatedObject(where, name, corners, f"[{outline.tolist()}]")
 
 
-def _outline(points: str) -> array[float] | None:
-    """The coordinates of a polygon; None if it is invalid."""
+def _visibility(values: Mapping[str, str]) -> int:
+    if values.get("outside") == "1":
+        return 0
+    return 1 if values.get("occluded") == "1" else 2
+
+
+def _point(values: Mapping[str, str]) -> tuple[float, float, int]:
+    """x, y and visibility of a point of a skeleton; NaN for an invalid one."""
+    pair = _coordinates(values.get("points", ""))
+    x, y = pair if pair is not None and len(pair) == 2 else (math.nan, math.nan)
+    return x, y, _visibility(values)
+
+
+def _coordinates(points: str) -> array[float] | None:
+    """The coordinates of a polygon or of points; None if they are invalid."""
     outline = array("d")
     start = 0
     while start <= len(points):
@@ -144,7 +212,7 @@ def _outline(points: str) -> array[float] | None:
             return None
         outline.extend(map(to_float, pair))
         start = stop + 1
-    return outline if len(outline) >= 4 and np.isfinite(outline).all() else None
+    return outline if np.isfinite(outline).all() else None
 
 
 class Cvat(
@@ -166,8 +234,11 @@ class Cvat(
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
     and rotated boxes become the boxes around them. Subsets become splits. Labels have the order of
-    the file, from 1. Tracks of a video are objects of its frames with `image/object/track/label`,
-    as long as they are not `outside`; other frames of the task have no objects.
+    the file, from 1. Skeletons and shapes of points have keypoints, and the box around those that
+    are labelled: those that are not `outside`.
+
+    Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
+    `outside`; other frames of the task have no objects.
 
     If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
     `image/class/label`, from 0 in the order of the file, and `image/class/text`.

@@ -12,8 +12,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -49,12 +49,17 @@ MAX_TASK_BYTES = 1 << 26
 MAX_BRUSH_PIXELS = 1 << 26
 """Of the image of a brush region, whose mask is decoded when it is listed."""
 
+_Draw: TypeAlias = Callable[[Mapping[str, Any], Any], AnnotatedObject]
+_Shape: TypeAlias = tuple[_Draw, Mapping[str, Any], Sequence[Mapping[str, Any]]]
+"""How a region is drawn, the result with its shape, and all its results."""
+
 _TASKS = re.compile(rb'"(annotations|completions)"\s*:\s*\[')
 _KEY = re.compile(rb'"(result|predictions|completed_by|file_upload|was_cancelled)"\s*:')
 _UPLOADED = re.compile(r"(?:^|(?<=/))[0-9a-f]{8}-(?=[^/]+$)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _ELLIPSE_POINTS = 64
 _ABOUT = ("choices", "text", "number", "rating", "taxonomy", "datetime")
+_NO_PARENT = "it has no parentID: in Label Studio, drop the keypoint on its box"
 _OTHER = "results were left out that are neither shapes, keypoints, choices nor texts"
 _REMEDY = "Copy the images next to the file: Label Studio exports only their addresses as JSON."
 
@@ -163,82 +168,66 @@ def _annotated(place: str, where: str, results: Sequence[Any]) -> AnnotatedImage
         item = result if isinstance(result, dict) else {"type": f"{result!s:.30}"}
         item = item if isinstance(item.get("value"), dict) else {**item, "value": {}}
         regions.setdefault(str(item.get("id", number)), []).append(item)
-    shapes = {key: shape for key, items in regions.items() if (shape := _shape_of(items))}
+    shapes: dict[str, _Shape] = {}
     notes: list[tuple[str, str]] = []
     captions: list[str] = []
     labels: dict[str, float] | None = None
-    whole = ((key, item) for key in regions if key not in shapes for item in regions[key])
-    for region, item in whole:
-        value = item["value"]
-        if "choices" in value:
-            names = (name for name in _list(value["choices"]) if isinstance(name, str))
-            labels = {} if labels is None else labels
-            labels.update(dict.fromkeys(names, 1.0))
-        elif "text" in value:
-            captions += map(
-                str, value["text"] if isinstance(value["text"], list) else [value["text"]]
-            )
-        else:
-            notes.append((_OTHER, f"{place}, region {region:.60}: {item.get('type')!s:.60}"))
-    size = next(filter(None, map(_size, shapes.values())), (0.0, 0.0))
-    objects = _objects(where, regions, shapes, size)
+    for key, items in regions.items():
+        known = ((draw, n) for kind, draw in _DRAWN.items() for n in items if kind in n["value"])
+        if shape := next(known, None):
+            shapes[key] = (*shape, items)
+            continue
+        for item in items:
+            value = item["value"]
+            if "choices" in value:
+                labels = {} if labels is None else labels
+                labels |= {name: 1.0 for name in _listed(value["choices"]) if isinstance(name, str)}
+            elif "text" in value:
+                captions += map(str, _listed(value["text"]))
+            else:
+                notes.append((_OTHER, f"{place}, region {key:.60}: {item.get('type')!s:.60}"))
+    size = next(filter(None, (_size(item) for _, item, _ in shapes.values())), (0.0, 0.0))
+    objects = _objects(where, shapes, size)
     return AnnotatedImage(
         where, size=size, objects=objects, notes=notes, captions=captions, labels=labels
     )
 
 
 def _objects(
-    where: str,
-    regions: Mapping[str, Sequence[Mapping[str, Any]]],
-    shapes: Mapping[str, Mapping[str, Any]],
-    size: tuple[float, float],
+    where: str, shapes: Mapping[str, _Shape], size: tuple[float, float]
 ) -> list[AnnotatedObject]:
-    """The objects of regions, with the keypoints whose parents they are."""
+    """The objects of regions, with the keypoints whose parent they are."""
     objects: list[AnnotatedObject] = []
-    points: dict[str, dict[str, tuple[float, float, int]]] = {}
-    keypoints: list[tuple[str, str, str, tuple[float, float, int]]] = []
-    for key, shape in shapes.items():
-        place, values = f"{where}, region {key:.60}", [item["value"] for item in regions[key]]
-        lists = (
-            _list(value[kind]) for value in values for kind in value if kind.endswith("labels")
-        )
-        names = next(filter(None, lists), [None])
+    points: dict[str, dict[str, tuple[float, ...]]] = {}
+    for key, (draw, shape, items) in sorted(shapes.items(), key=lambda item: item[1][0] is _point):
+        place, values = f"{where}, region {key:.60}", [item["value"] for item in items]
+        lists = (value[kind] for value in values for kind in value if kind.endswith("labels"))
+        names = next(filter(None, map(_list, lists)), [None])
+        parent = points.get(str(shape.get("parentID")))
         try:
             if _size(shape) != size or shape.get("image_rotation"):
                 sides = ("original_width", "original_height", "image_rotation")
                 given = ", ".join(f"{name} {shape.get(name)}" for name in sides)
                 raise ValueError(f"{given}; expected {size[0]:g}, {size[1]:g}, 0")
-            draw = next(draw for kind, draw in _SHAPES.items() if kind in shape["value"])
             drawn = draw(shape["value"], np.array(size) / 100)
+            if draw is _point and (parent is None or names[0] in parent):
+                raise ValueError(_NO_PARENT if parent is None else f"another {names[0]!r:.60}")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             fault = f"invalid {shape.get('type')!s:.30}: {error!s:.200}"
             objects.append(AnnotatedObject(place, "", fault=fault))
             continue
-        if draw is _point:
-            x, y, *_ = drawn.corners
-            keypoints.append((place, str(shape.get("parentID")), str(names[0]), (x, y, 2)))
+        if draw is _point and parent is not None:
+            parent[str(names[0])] = (*drawn.corners[:2], 2)
             continue
-        points[key] = {}
-        about = ((item, kind) for item in regions[key] for kind in _ABOUT if kind in item["value"])
+        about = [(item, kind) for kind in _ABOUT for item in items if kind in item["value"]]
         known = {
             str(item.get("from_name", kind)): _text(item["value"][kind]) for item, kind in about
         }
+        points[key] = {}
         drawn = drawn._replace(where=place, points=points[key], attributes=known)
         unnamed = AnnotatedObject(place, None, fault="the region has no label")
         objects += [drawn._replace(name=str(name)) if name else unnamed for name in names]
-    for place, parent, name, point in keypoints:
-        fault = f"keypoint {name!r:.60} without parentID: drop it on its box in Label Studio"
-        if name in points.get(parent, ()):
-            fault = f"another keypoint {name!r:.60} of region {parent:.60}"
-        elif parent in points:
-            points[parent][name] = point
-            continue
-        objects.append(AnnotatedObject(place, "", fault=fault))
     return objects
-
-
-def _shape_of(results: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return next((item for item in results if _SHAPES.keys() & item["value"].keys()), None)
 
 
 def _size(shape: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -247,12 +236,15 @@ def _size(shape: Mapping[str, Any]) -> tuple[float, float] | None:
     return size if all(0 < side < math.inf for side in size) else None
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _text(value: Any) -> str | float:
     """The value of an attribute: a number, a text, or several with commas between them."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    parts = value if isinstance(value, list) else [value]
-    return ", ".join("/".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts)
+    return ", ".join("/".join(map(str, _listed(part))) for part in _listed(value))
 
 
 def _numbers(value: Mapping[str, Any], sides: str) -> npt.NDArray[np.float64]:
@@ -357,7 +349,7 @@ def _opaque(data: bytes, pixel_count: int) -> Iterator[tuple[int, int]]:
         done = stop
 
 
-_SHAPES = {
+_DRAWN: Mapping[str, _Draw] = {
     "rle": _brush,
     "points": _polygon,
     "radiusX": _ellipse,

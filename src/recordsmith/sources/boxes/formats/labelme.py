@@ -6,7 +6,9 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,15 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     encoding_error,
+    is_class_name,
+    object_of_points,
     outlined,
     text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
-from recordsmith.sources.classes import Classes, classes_by_label
+from recordsmith.sources.boxes.source import ListedImages
+from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
@@ -43,7 +48,13 @@ _POINT_COUNTS = {
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
 _FLAGS = "annotations were packed without the flags of their image"
-_OTHER_SHAPES = "points and lines were left out, because they have no box"
+_OTHER_SHAPES = "lines were left out, because they have no box"
+_NO_CLASS = "object"
+_WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
+_UNGROUPED = (
+    "a point of no object: give it and the box or polygon of its object the same group_id "
+    "('Group Selected Shapes' in LabelMe)"
+)
 _WRITE_IMAGES = (
     "The image is inside the JSON file. In the folder of the files, this writes such images next "
     "to them: python -c \"import base64, json, pathlib; [path.with_suffix('.png').write_bytes("
@@ -65,7 +76,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     shapes = document.get("shapes")
     if not isinstance(shapes, list):
         return
-    objects = []
+    objects: list[AnnotatedObject] = []
+    outlines: dict[Any, list[int]] = {}
+    points: dict[Any, list[tuple[str, Mapping[str, Any]]]] = {}
     flags = document.get("flags")
     raised = [name for name, is_set in flags.items() if is_set] if isinstance(flags, dict) else []
     notes = [(_FLAGS, f"{file.name}: {join_names(raised)}")] if raised else []
@@ -76,15 +89,47 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             objects.append(AnnotatedObject(where, "", fault=fault))
             continue
         kind = shape.get("shape_type") or "polygon"
-        if kind in ("point", "points", "line", "linestrip"):
+        if kind in ("line", "linestrip"):
             notes.append((_OTHER_SHAPES, f"{file.name}, {where}: {kind}"))
             continue
+        group = shape.get("group_id")
+        group = group if isinstance(group, int | str) else None
+        if kind == "point":
+            points.setdefault(group, []).append((where, shape))
+            continue
+        outlines.setdefault(group, []).append(len(objects))
         objects.append(_object(where, str(kind), shape))
+    notes += _link(objects, outlines, points, file.name)
     path = document.get("imagePath")
     name = last_part(path) if isinstance(path, str) else ""
     width, height = (to_float(document.get(key) or 0) for key in ("imageWidth", "imageHeight"))
     remedy = _WRITE_IMAGES if document.get("imageData") else ""
     yield AnnotatedImage("", name, (width, height), objects, notes=notes, remedy=remedy)
+
+
+def _link(
+    objects: list[AnnotatedObject],
+    outlines: Mapping[Any, Sequence[int]],
+    points: Mapping[Any, Sequence[tuple[str, Mapping[str, Any]]]],
+    file: str,
+) -> Iterator[tuple[str, str]]:
+    """Give the points of each group to its object, or make one of them; yield notes."""
+    for group, shapes in points.items():
+        named = {str(shape.get("label") or ""): _point(shape) for _, shape in shapes}
+        owners, (where, _) = outlines.get(group, ()), shapes[0]
+        if group is None:
+            objects += [AnnotatedObject(place, "", fault=_UNGROUPED) for place, _ in shapes]
+        elif len(named) < len(shapes) or not all(map(is_class_name, named)):
+            fault = f"points of group {group!r:.60} without a label, or with the same"
+            objects.append(AnnotatedObject(where, "", fault=fault))
+        elif len(owners) > 1:
+            fault = f"points of group {group!r:.60}, which has {len(owners)} boxes or polygons"
+            objects.append(AnnotatedObject(where, "", fault=fault))
+        elif owners:
+            objects[owners[0]] = objects[owners[0]]._replace(points=named)
+        else:
+            objects.append(object_of_points(where, _NO_CLASS, named))
+            yield _WITHOUT_CLASS, f"{file}, {where}"
 
 
 def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
@@ -109,6 +154,13 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
         png, (x, y) = shape.get("mask"), points[0]
         outline = json.dumps({"png": png, "x": int(x), "y": int(y)}) if png else None
     return outlined(where, name, points)._replace(outline=outline)
+
+
+def _point(shape: Mapping[str, Any]) -> tuple[float, float, int]:
+    """x, y and visibility of a keypoint; NaN for an invalid one."""
+    points = _points(shape.get("points")) or ()
+    x, y = points[0] if len(points) == 1 else (math.nan, math.nan)
+    return x, y, 1 if shape.get("difficult") is True else 2  # X-AnyLabeling: hidden
 
 
 def _circle(center: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
@@ -165,16 +217,27 @@ class LabelMe(
     `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
     not used.
 
+    Points with the `group_id` of another shape are its keypoints, and their labels the names of
+    these. A group of points alone is an object of the class `object`.
+
     Example:
         rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")
     """
 
-    def _classes(
-        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
-    ) -> tuple[Classes, list[str]]:
-        listed = next((name for name in _NAMES_FILES if name in index), None)
-        if listed is None or self._label_map is not None:
-            return super()._classes(index, files, used)
-        lines = (name for _, name in read_lines(self.root / listed))
-        numbered = enumerate((name for name in lines if name not in _NO_CLASSES), 1)
-        return classes_by_label(dict(numbered), None, listed), []
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        """The images; the listed labels also order keypoints, whose names are no classes."""
+        listed = super()._list_images(index)
+        known, (file, order) = listed.contents.point_names, self._listed_labels(index)
+        for name, points in known.items():
+            known[name] = dict.fromkeys([*(label for label in order if label in points), *points])
+        if not file or self._label_map is not None:
+            return listed
+        of_points = {*chain(*known.values())}.difference(listed.contents.class_names)
+        numbered = enumerate((label for label in order if label not in of_points), 1)
+        return replace(listed, classes=classes_by_label(dict(numbered), None, file))
+
+    def _listed_labels(self, index: FileIndex) -> tuple[str, list[str]]:
+        """The file that lists the labels, and these; empty without one."""
+        file = next((name for name in _NAMES_FILES if name in index), "")
+        lines = read_lines(self.root / file) if file else ()
+        return file, [name for _, name in lines if name not in _NO_CLASSES]

@@ -21,6 +21,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Contents,
     Entry,
     outlined,
 )
@@ -71,25 +72,21 @@ if TYPE_CHECKING:
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
-_KEYPOINTS = "objects were packed without their keypoints"
+_SLACK = 0.01  # how far outside the image Ultralytics takes a point as not labelled
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a label file; `class_names` has the names of classes by number."""
-    objects, notes = [], []
-    with_keypoints = 4 + math.prod(file.keypoints) if file.keypoints else None
+    objects = []
     for line, text in read_lines(file.location):
         label, *values = numbers_in(text)
-        if len(values) == with_keypoints:
-            notes.append((_KEYPOINTS, f"{file.name}, line {line}"))
-            del values[4:]
         name = file.class_names.get(int(label)) if is_class_number(label) else None
         if name is None:
             fault = _unknown_class(text.split(maxsplit=1)[0], file.class_names)
             objects.append(AnnotatedObject(f"line {line}", None, fault=fault))
         else:
             objects.append(_object(f"line {line}", name, values, file.keypoints))
-    yield AnnotatedImage(size=None, objects=objects, notes=notes)
+    yield AnnotatedImage(size=None, objects=objects)
 
 
 def _unknown_class(number: str, names: Mapping[int, str]) -> str:
@@ -100,11 +97,15 @@ def _unknown_class(number: str, names: Mapping[int, str]) -> str:
 def _object(
     where: str, name: str, values: list[float], keypoints: Keypoints | None
 ) -> AnnotatedObject:
-    """The box, or the box around a polygon."""
-    if len(values) == 4:
+    """The box with its keypoints, or the box around a polygon."""
+    if len(values) == 4 or (keypoints and len(values) == 4 + math.prod(keypoints)):
         x, y, half_width, half_height = values[0], values[1], values[2] / 2, values[3] / 2
         corners = (x - half_width, y - half_height, x + half_width, y + half_height)
-        return AnnotatedObject(where, name, corners)
+        points = values[4:]
+        if points and keypoints and keypoints[1] == 2:
+            pairs = zip(points[::2], points[1::2], strict=True)
+            points = [value for point in pairs for value in (*point, _visibility(*point))]
+        return AnnotatedObject(where, name, corners, points=points)
     found = f"{len(values)} numbers after the class"
     if keypoints:
         count, size = keypoints
@@ -118,6 +119,11 @@ def _object(
     else:
         fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
+
+
+def _visibility(x: float, y: float) -> int:
+    """That of a point without one: not labelled at 0, 0 and just outside, as Ultralytics has it."""
+    return 0 if x == y == 0 or -_SLACK <= min(x, y) < 0 else 2
 
 
 def _is_labels(head: bytes) -> bool:
@@ -152,6 +158,8 @@ class Yolo(
 
     Each sample has the image and box features of `Voc`; labels are positions in the list of names,
     from 1. Polygons and oriented boxes become the boxes around them, and masks with `object_masks`.
+    The keypoints of YOLO-pose are read if `kpt_shape` is known; `data.yaml` has it, and may have
+    `kpt_names` and `flip_idx`.
 
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
@@ -170,9 +178,9 @@ class Yolo(
         """
         Args:
             root: the folder of images and labels, or the description of the dataset.
-            kpt_shape: the number of keypoints and of values of each, such as `17,3`: boxes are read
-                without them. `none` if rows with more than four numbers are polygons. None for
-                `kpt_shape` of `data.yaml`; without it, rows that may have keypoints are refused.
+            kpt_shape: the number of keypoints and of values of each, such as `17,3`. `none` if rows
+                with more than four numbers are polygons. None for `kpt_shape` of `data.yaml`;
+                without it, rows that may have keypoints are refused.
             encoding: of class names and lists of images.
             options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
@@ -228,15 +236,23 @@ class Yolo(
         keypoints = self._keypoints
         if keypoints is None and config is not None:
             keypoints = config.keypoints
+        keypoints = find_keypoints(samples.first_labels(), keypoints)
+        contents = Contents(has_points=bool(keypoints))
+        if keypoints:
+            of_class = (config or DataFile(str(self.root), False, {}, {})).keypoint_class
+            contents.keypoint_classes = {
+                name: of_class(number, keypoints[0]) for number, name in names.items()
+            }
         return ListedImages(
             samples.entries,
             classes,
             samples.notices(),
             {
                 "names_by_number": tuple(names.items()),
-                "keypoints": find_keypoints(samples.first_labels(), keypoints),
+                "keypoints": keypoints,
                 "is_upright": config is not None and config.is_yaml,
             },
+            contents=contents,
         )
 
     def _names(self, index: FileIndex, config: DataFile | None) -> tuple[dict[int, str], list[str]]:
