@@ -85,6 +85,8 @@ def write_sources(root: Path) -> None:
     write(root / "coco128/data.yaml", "train: images\nnames: [cat]\n")
     image(root / "coco128/images/a.jpg")
     write(root / "coco128/labels/a.txt", "0 0.5 0.5 0.2 0.2")
+    image(root / "DOTA/train/images/a.jpg")
+    write(root / "DOTA/train/labelTxt/a.txt", "4 5 14 7 13 15 3 13 plane 0")
     image(root / "raccoons/a.jpg")
     header = "filename,width,height,class,xmin,ymin,xmax,ymax"
     write(root / "raccoons/train.csv", f"{header}\na.jpg,40,20,raccoon,4,5,14,15\n")

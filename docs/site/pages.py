@@ -42,7 +42,7 @@ PYTHON = {
     ),
     "Pack": (
         "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
-        "ImageFiles ImagePairs Voc Coco Yolo Cvat LabelMe LabelStudio CsvBoxes Table Rows "
+        "ImageFiles ImagePairs Voc Coco Yolo Cvat Dota LabelMe LabelStudio CsvBoxes Table Rows "
         "HuggingFace Arrays Tfds LeRobot WebDataset Shards"
     ),
     "Train": (

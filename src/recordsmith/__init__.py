@@ -36,7 +36,7 @@ _HOMES = {
         "Steps Tensor Text Weighted bench"
     ),
     "sources": (
-        "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "
+        "Arrays Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles ImageFolder "
         "ImagePairs LabelMe LabelStudio LeRobot Rows Shards Table Tfds Voc WebDataset Yolo "
         "detect"
     ),

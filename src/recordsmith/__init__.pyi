@@ -69,6 +69,7 @@ from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
 from recordsmith.sources import Cvat as Cvat
 from recordsmith.sources import Detection as Detection
+from recordsmith.sources import Dota as Dota
 from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder

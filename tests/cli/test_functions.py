@@ -57,6 +57,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "recode": ("--recode label=t.csv", {"label": "t.csv"}),
     "rename": ("--rename c=d", {"c": "d"}),
     "resplit": ("--resplit x,y", ["x", "y"]),
+    "yolo_task": ("--yolo-task obb", "obb"),
     "restore_types": ("--stored-types", False),
     "sample": ("--sample 50%", 0.5),
     "schema": ("--schema rules.json", "rules.json"),

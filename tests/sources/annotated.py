@@ -144,6 +144,12 @@ def boxes_of(features: Mapping[str, Any]) -> list[tuple[float, ...]]:
     return [tuple(round(value, 6) for value in box) for box in zip(*sides, strict=True)]
 
 
+def corners_of(features: Mapping[str, Any]) -> list[list[float]]:
+    """x, y of the four corners of each object."""
+    sides = [features[f"image/object/corner/{side}"] for side in "xy"]
+    return np.transpose(sides).round(6).reshape(-1, 8).tolist()
+
+
 def mask_of(data: bytes) -> Any:
     with Image.open(io.BytesIO(data)) as found:
         return np.array(found)

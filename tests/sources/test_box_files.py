@@ -50,7 +50,7 @@ from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS
 from recordsmith.stores import as_folder
 
 from ..raising import places, raises
-from .annotated import boxes_of, coco, image, mask_of, problems_of, read, voc, write
+from .annotated import boxes_of, coco, corners_of, image, mask_of, problems_of, read, voc, write
 from .source_contract import SourceContract, left_out
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
@@ -460,29 +460,39 @@ def test_rectangles_of_four_points(tmp_path: Path, corners: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rotation", "oriented_rectangle", "rectangle"])
-def test_rotated_rectangles_of_labelme(tmp_path: Path, kind: str) -> None:
-    root = _labelme(tmp_path, _shape(*TILTED, kind=kind))
+@pytest.mark.parametrize("step", [1, -1])
+def test_rotated_rectangles_of_labelme(tmp_path: Path, kind: str, step: int) -> None:
+    """Corners are clockwise, from the first one; those of upright rectangles are of the box."""
+    shapes = (_shape(*TILTED[::step], kind=kind), _shape(*UPRIGHT[::2], kind="rectangle"))
+    root = _labelme(tmp_path, *shapes)
     features, notes = read(LabelMe(root))
-    assert boxes_of(features) == [(0.1, 0.375, 0.85, 0.75)]
-    ((what, where),) = notes
-    assert ("packed as the boxes" in what, where) == (True, "a.json, shape 1 (cat)")
+    assert (boxes_of(features), notes) == ([(0.1, 0.375, 0.85, 0.75), BOX], [])
+    first = TILTED if step == 1 else [TILTED[3], *TILTED[:3]]
+    shares = np.divide([first, UPRIGHT], (40, 20)).reshape(2, 8)
+    assert corners_of(features) == shares.tolist()
     features, notes = read(LabelMe(root, object_masks="instance"))
     assert notes == []
     assert _overlap(mask_of(features["image/object/mask"][0]), TILTED) > 0.9
 
 
 @pytest.mark.parametrize(
-    "points",
+    ("kind", "points", "is_rotated"),
     [
-        [(4, 5), (14, 5), (14, 15), (4, 5)],
-        [(4, 5), (14, 5), (14, 15), (10, 15)],
-        [(4, 5), (14, 5), (14, 15), (4, 12)],
+        ("rectangle", UPRIGHT, False),
+        ("rotation", [*UPRIGHT[1:], UPRIGHT[0]], True),  # by a quarter
+        ("polygon", TILTED, False),
+        ("rectangle", [(4, 5), (14, 5), (14, 15), (4, 5)], True),
+        ("rectangle", [(4, 5), (14, 5), (14, 15), (4, 12)], True),
     ],
 )
-def test_four_points_that_are_no_upright_rectangle(tmp_path: Path, points: Any) -> None:
-    features, notes = read(LabelMe(_labelme(tmp_path, _shape(*points, kind="rectangle"))))
-    assert boxes_of(features) == [BOX]
-    assert [where for _, where in notes] == ["a.json, shape 1 (cat)"]
+def test_which_shapes_have_corners(
+    tmp_path: Path, kind: str, points: Any, is_rotated: bool
+) -> None:
+    features, _ = read(LabelMe(_labelme(tmp_path, _shape(*points, kind=kind))))
+    assert ("image/object/corner/x" in features) == is_rotated
+    if is_rotated:
+        assert boxes_of(features) == [BOX]
+        assert corners_of(features) == [np.divide(points, (40, 20)).ravel().tolist()]
 
 
 def _overlap(mask: Any, corners: Any) -> float:
@@ -762,8 +772,12 @@ def test_rotated_boxes_of_cvat(tmp_path: Path, degrees: float) -> None:
     for source in sources:
         features, notes = read(source)
         assert boxes_of(features)[0] == pytest.approx(expected, abs=1e-5)
-        is_noted = isinstance(source, Voc) or (bool(degrees % 360) and isinstance(source, Cvat))
-        assert len(notes) == is_noted
+        assert notes == []
+        if degrees % 360 or isinstance(source, Voc):
+            shares = np.divide(corners, (40, 20)).ravel()
+            assert corners_of(features)[0] == pytest.approx(shares, abs=2e-6)
+        else:
+            assert "image/object/corner/x" not in features
         if degrees % 360 and not isinstance(source, Voc):
             source._masks = "instance"
             features, notes = read(source)

@@ -186,6 +186,26 @@ def _voc_in(images: str, annotations: str, *lists: str) -> Callable[[Path], None
     return make
 
 
+# -- DOTA ----------------------------------------------------------------------------------------
+
+
+def _dota_in(images: str, texts: str, *, is_roboflow: bool = False) -> Callable[[Path], None]:
+    def text(stem: str) -> str:
+        lines = [] if is_roboflow else ["imagesource:GoogleEarth", "gsd:0.146343590398"]
+        for kind, x1, y1, x2, y2 in TRUTH[stem]:
+            lines.append(f"{x2} {y1} {x2} {y2} {x1} {y2} {x1} {y1} {kind} 1")
+        return "\n".join(lines)
+
+    def make(root: Path) -> None:
+        _each(root, VALID, f"{images}/{{1}}.jpg", f"{texts}/{{1}}.txt", text)
+        if is_roboflow:
+            splits = "train: ../train/images\nval: ../valid/images\n"
+            write(root / "data.yaml", f"{splits}nc: 2\nnames: ['Dog', 'cat']\n")
+            write(root / "README.roboflow.txt", "exported")
+
+    return make
+
+
 # -- LabelMe -------------------------------------------------------------------------------------
 
 
@@ -340,6 +360,14 @@ LAYOUTS: Mapping[str, Layout] = {
     "VOC of CVAT": Layout(
         _voc_in("JPEGImages", "Annotations", "ImageSets/Main/default.txt", "labelmap.txt"), "voc"
     ),
+    "DOTA": Layout(_dota_in("{0}/images", "{0}/labelTxt"), "dota", ("train", "valid")),
+    "DOTA in mirrored folders": Layout(
+        _dota_in("images/{0}", "labelTxt/{0}"), "dota", ("train", "valid")
+    ),
+    "DOTA of MMRotate": Layout(_dota_in("images", "annfiles"), "dota"),
+    "DOTA of Roboflow": Layout(
+        _dota_in("{0}/images", "{0}/labelTxt", is_roboflow=True), "dota", ("train", "valid")
+    ),
     "LabelMe": Layout(_labelme_in("photos", "photos"), "labelme"),
     "LabelMe in two folders": Layout(_labelme_in("images", "annotations", "labels.txt"), "labelme"),
     "CVAT": Layout(_cvat, "cvat"),
@@ -468,8 +496,6 @@ RECOGNISED = [
     ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
     ("KITTI object labels", "label_2/a.txt", f"{_KITTI}\n{_KITTI.replace('Car', 'DontCare')}\n"),
     ("KITTI object labels", "results/a.txt", f"{_KITTI} 0.98"),
-    ("DOTA", "labelTxt/a.txt", f"imagesource:GoogleEarth\ngsd:0.14\n{_DOTA}\n"),
-    ("DOTA", "labelTxt/b.txt", "4 5 14 5 14 15 4 15 large-vehicle"),
     (
         "Supervisely",
         "ds0/ann/a.jpg.json",
@@ -572,6 +598,7 @@ ORDINARY = {
 @pytest.mark.parametrize("path", ORDINARY)
 def test_ordinary_files_have_no_known_format(path: str) -> None:
     assert recognise_annotations(path, ORDINARY[path].encode()) is None
+    assert not rs.Dota.box_format.matches(ORDINARY[path].encode())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)

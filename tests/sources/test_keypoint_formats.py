@@ -24,9 +24,6 @@ Person = list[tuple[int, int, int]]
 """x, y in pixels, and visibility, of each keypoint."""
 
 
-# -- YOLO-pose -------------------------------------------------------------------------------------
-
-
 def _as_ultralytics(text: str, count: int, size: int) -> tuple[Any, Any]:
     """Boxes as ymin, xmin, ymax, xmax, and keypoints, as `verify_image_label` has them.
 
@@ -236,14 +233,15 @@ def test_formats_alike(tmp_path: Path) -> None:
 def test_points_without_a_box(tmp_path: Path) -> None:
     shapes = (
         '<points label="wheel" points="4,5;14,15;9,9"/><skeleton label="cat">'
-        '<points label="a" points="4,5"/><points label="b" points="14,15" occluded="1"/></skeleton>'
+        '<points label="c" points="1"/><points label="a" points="4,5"/>'
+        '<points label="b" points="14,15" occluded="1"/></skeleton>'
     )
-    features, notes = read(_cvat(tmp_path / "cvat", shapes))
-    assert notes == []
+    _cvat(tmp_path / "cvat", shapes)
+    features, notes = read(Cvat(tmp_path / "cvat", boxes="clip"))
+    assert [where for _, where in notes if "'c'" in where] == [notes[0][1]]  # not a number
     assert boxes_of(features) == [(0.25, 0.1, 0.75, 0.35)] * 2
-    wheel = [[4, 5, 2], [14, 15, 2], [9, 9, 2]]
-    expected = [wheel, [[4, 5, 2], [14, 15, 1], [0, 0, 0]]]
-    assert np.allclose(np.array(points_of(features)) * (WIDTH, HEIGHT, 1), expected)
+    points = [[(4, 5, 2), (14, 15, 2), (9, 9, 2)], [(0, 0, 0), (4, 5, 2), (14, 15, 1)]]
+    assert np.allclose(np.multiply(points_of(features), (WIDTH, HEIGHT, 1)), points)
     grouped = [_shape("point", n, p, group=3) for n, p in (("a", (4, 5)), ("b", (14, 15)))]
     features, notes = read(_labelme(tmp_path / "labelme", *grouped))
     assert features["image/object/class/text"] == [b"object"]

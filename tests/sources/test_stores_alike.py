@@ -66,6 +66,12 @@ def _yolo(root: Path, images: ModuleType) -> None:
         write(root / "labels" / f"{name}.txt", "1 0.5 0.5 0.2 0.2\n")
 
 
+def _dota(root: Path, images: ModuleType) -> None:
+    for name in ("train/{}/a", "train/{}/b", "val/{}/a"):
+        image(root / f"{name.format('images')}.jpg")
+        write(root / f"{name.format('labelTxt')}.txt", "1 1 9 3 8 7 0 5 cat 0\n")
+
+
 def _labelme(root: Path, images: ModuleType) -> None:
     for name in "ab":
         image(root / f"{name}.jpg")
@@ -174,6 +180,7 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     ),
     "yolo": (_yolo, rs.Yolo),
     "yolo file": (_yolo, lambda root: rs.Yolo(as_folder(root) / "data.yaml")),
+    "dota": (_dota, lambda root: rs.Dota(root, object_masks="instance")),
     "labelme": (_labelme, lambda root: rs.LabelMe(root, object_masks="class")),
     "cvat": (_cvat, rs.Cvat),
     "box rows": (_box_rows, rs.CsvBoxes),
@@ -310,6 +317,7 @@ def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
         rs.Voc,
         rs.Coco,
         rs.Yolo,
+        rs.Dota,
         rs.LabelMe,
         rs.Cvat,
         rs.LabelStudio,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import LABEL_MAP_NAME, Dataset, class_names_of, label_map_to_bytes
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
@@ -30,8 +30,8 @@ from recordsmith.exporting.images import (
 )
 from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_value
-from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
-from recordsmith.support.errors import SourceError
+from recordsmith.format.example.keys import BOX, CORNER_X, CORNER_Y, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.support.errors import OptionError, SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 _MAX_DIGITS = 20
@@ -44,6 +44,7 @@ class Object:
 
     xmin, ymin, xmax, ymax: float32 values, relative to the image.
     label, name: of its class.
+    corners: x and y of the four corners, those of the box without others.
     """
 
     xmin: float
@@ -52,6 +53,7 @@ class Object:
     ymax: float
     label: int
     name: str
+    corners: Sequence[float]
 
 
 _NO_BOXES = (
@@ -76,7 +78,7 @@ class BoxFolder(FolderExporter):
     also_kept: features that the format holds in addition to image, mask and boxes.
     """
 
-    also_kept: ClassVar[frozenset[str]]
+    also_kept: frozenset[str]
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
@@ -97,6 +99,17 @@ class BoxFolder(FolderExporter):
         if self._is_empty:
             self._out.tally.problems.add(_NO_BOXES)
 
+    def write_label_map(self, names: Mapping[int, str]) -> None:
+        """Write the class numbers, which the annotation files of the format lack."""
+        if not names:
+            return
+        try:
+            known = class_names_of(names)
+        except OptionError as error:
+            self._out.tally.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
+        else:
+            self._out.write(LABEL_MAP_NAME, label_map_to_bytes(known))
+
     @abstractmethod
     def write(self, sample: BoxSample) -> None:
         """Write an example; raises as `add`."""
@@ -116,15 +129,22 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
     if any(length != count for key, length in lengths.items() if key not in without_classes):
         counts = ", ".join(f"{length} {key}" for key, length in lengths.items())
         raise SourceError(f"the features of its objects differ in length: {counts}")
-    if not all(np.isfinite(values).all() for values in edges):
-        raise SourceError("an edge of a box is not a finite number")
+    xs, ys = all_floats(example, CORNER_X), all_floats(example, CORNER_Y)
+    if len(xs) != len(ys) or len(xs) not in (0, 4 * count):
+        found = f"{len(xs)} {CORNER_X}, {len(ys)} {CORNER_Y}"
+        raise SourceError(f"the corners of its {count} objects are not 4 of each: {found}")
+    if not all(np.isfinite(values).all() for values in (*edges, xs, ys)):
+        raise SourceError("an edge or corner of a box is not a finite number")
+    quads = np.stack([xs, ys], axis=1).reshape(-1, 8).tolist()
     objects = []
     for number in range(count):
         label, name = classes.of(
             int(labels[number]) if len(labels) else None, names[number] if names else None, warn
         )
         ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
-        objects.append(Object(xmin, ymin, xmax, ymax, label, name))
+        upright = [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
+        quad = quads[number] if quads else upright
+        objects.append(Object(xmin, ymin, xmax, ymax, label, name, quad))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
             warn(f"box {number} ({name}) is empty, inverted or outside the image")
     return objects
@@ -188,6 +208,31 @@ def centre_and_extent(low: float, high: float) -> tuple[float, float]:
             if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
                 return centre, extent
     return (low + high) / 2, high - low
+
+
+def inner_rectangle(corners: Sequence[float]) -> list[float]:
+    """The corners of the rectangle around the part of a quadrilateral that is inside the image.
+
+    Empty if no part is.
+    """
+    points = [*zip(corners[::2], corners[1::2], strict=True)]
+    for axis, edge, sign in ((0, 0, 1), (0, 1, -1), (1, 0, 1), (1, 1, -1)):
+        kept = []
+        for start, stop in zip(points, (*points[1:], *points[:1]), strict=True):
+            before, after = (sign * (point[axis] - edge) for point in (start, stop))
+            if before >= 0:
+                kept.append(start)
+            if before * after < 0:
+                share = before / (before - after)
+                x, y = (a + share * (b - a) for a, b in zip(start, stop, strict=True))
+                kept.append((edge, y) if axis == 0 else (x, edge))
+        points = kept
+    if not points:
+        return []
+    rounded = np.array(points, np.float32)
+    (left, top), (right, bottom) = rounded.min(axis=0).tolist(), rounded.max(axis=0).tolist()
+    is_empty = left == right or top == bottom
+    return [] if is_empty else [left, top, right, top, right, bottom, left, bottom]
 
 
 def decimal(number: float) -> str:

@@ -79,6 +79,7 @@ def export(
     restore_types: bool | None = None,
     image_key: str | None = None,
     fps: float | None = None,
+    yolo_task: str | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -102,6 +103,8 @@ def export(
         image_key: the feature with the image, where several may be it; None for `image/encoded`, or
             the only other one.
         fps: frames per second of the videos; None for those of the records.
+        yolo_task: what the rows of YOLO have: `detect` (boxes) or `obb` (the corners of rotated
+            boxes); None for corners where the dataset has them.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
@@ -128,12 +131,13 @@ def export(
     folder = as_folder(out)
     check_word("format", format, sorted(EXPORTERS))
     exporter = EXPORTERS[format]()
-    exporter.format, exporter.fps = format, fps
+    exporter.format, exporter.fps, exporter.yolo_task = format, fps, yolo_task
     given = {
         "shard_size_bytes": shard_size_bytes,
         "restore_types": restore_types,
         "image_key": image_key,
         "fps": fps,
+        "yolo_task": yolo_task,
         "engine": engine,
     }
     for name, value in given.items():
@@ -165,7 +169,7 @@ def export(
             progress(done, records_of(dataset).known_record_count or 0)
 
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
-    options = [format, image_key, restore_types, fps, shard_size_bytes, skip_errors]
+    options = [format, image_key, restore_types, fps, yolo_task, shard_size_bytes, skip_errors]
     job = _fingerprint(dataset, options)
     problems = Problems()
     with write_folder(

@@ -18,6 +18,7 @@ _FORMATS = {
     "array-record": ("array_record.ArrayRecordFiles", "for Grain; needs the extra array-record"),
     "coco": ("coco.CocoFiles", "images and JSON files with boxes"),
     "csv": ("csv.CsvTables", "tables without images; needs the extra arrow"),
+    "dota": ("dota.DotaFiles", "images and text files with rotated boxes"),
     "folder": ("folders.ClassFolders", "a folder for each class, or images and masks"),
     "pairs": ("folders.ImagePairFiles", "images and masks"),
     "huggingface": (
@@ -46,12 +47,13 @@ class Exporter(ABC):
 
     format: its name in the table.
     options: those of `export` that it has in addition to those of all.
-    fps: the option, of formats with videos.
+    fps, yolo_task: the options, of formats that have them.
     """
 
     format: str
     options: ClassVar[tuple[str, ...]] = ()
     fps: float | None = None
+    yolo_task: str | None = None
 
     @abstractmethod
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -69,7 +71,7 @@ class Exporter(ABC):
 class FolderExporter(Exporter):
     """Writes examples to files that belong together."""
 
-    options = ("image_key",)
+    options: ClassVar[tuple[str, ...]] = ("image_key",)
 
     @abstractmethod
     def add(self, example: Features, split: str, position: int) -> None:

@@ -33,13 +33,17 @@ _SOURCES = {
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
     ),
     "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
+    "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column",
     ),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
-    "yolo": ("boxes.formats.yolo.Yolo", "label_map boxes drawn object_masks kpt_shape encoding"),
+    "yolo": (
+        "boxes.formats.yolo.Yolo",
+        "label_map boxes drawn object_masks kpt_shape yolo_task encoding",
+    ),
 }
 """The class of each source, and the options of `SourceOptions` that it accepts."""
 
@@ -51,6 +55,7 @@ BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "coco": (".json",),
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
+    "dota": (".txt",),
     "label-studio": (".json",),
     "labelme": (".json",),
     "voc": (".xml",),
@@ -90,6 +95,8 @@ class SourceOptions(TypedDict, total=False):
             annotated size does not show it: upright or stored; None for that of the format.
         kpt_shape: number of keypoints and of values of each, such as 17,3; or none if longer rows
             are polygons; None for that of the description.
+        yolo_task: what rows with more than four numbers have: obb (the corners of oriented boxes),
+            segment (polygons) or pose (boxes and keypoints); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix; of Label Studio, the key
@@ -117,6 +124,7 @@ class SourceOptions(TypedDict, total=False):
     boxes_as: str
     drawn: str
     kpt_shape: str
+    yolo_task: str
     table: str
     image_column: str
     split_column: str

@@ -19,13 +19,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
-from recordsmith.dataset import (
-    LABEL_MAP_NAME,
-    Dataset,
-    class_names_of,
-    label_map_to_bytes,
-    standard_name,
-)
+from recordsmith.dataset import Dataset, standard_name
 from recordsmith.exporting.boxes import BoxFolder, BoxSample, Object, decimal, pixels
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
@@ -39,7 +33,7 @@ from recordsmith.format.example.keys import (
     SOURCE_ID,
 )
 from recordsmith.image import read_image_header
-from recordsmith.support.errors import DataError, OptionError, SourceError
+from recordsmith.support.errors import DataError, SourceError
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -81,13 +75,8 @@ class VocFiles(BoxFolder):
         super().finish()
         for name in self._lists:
             self._out.close(name)
-        if self._has_boxes and self._classes.names:
-            try:
-                names = class_names_of(self._classes.names)
-            except OptionError as error:
-                self._out.tally.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
-            else:
-                self._out.write(LABEL_MAP_NAME, label_map_to_bytes(names))
+        if self._has_boxes:
+            self.write_label_map(self._classes.names)
 
     def _list(self, kind: str, split: str, name: str) -> None:
         path = f"ImageSets/{kind}/{self._out.split_name(split)}.txt"

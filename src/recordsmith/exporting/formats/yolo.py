@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,20 +25,32 @@ from recordsmith.exporting.boxes import (
     Object,
     centre_and_extent,
     decimal,
+    inner_rectangle,
     is_same,
+    shortest_float,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.format.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.format.example.keys import CORNER_X, CORNER_Y, OBJECT_LABEL, SOURCE_ID
+from recordsmith.support.explaining import check_word
+from recordsmith.support.words import count
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
+_CLIPPED = "beyond the edge of its image became the rectangle around the part inside"
+_OUTSIDE = "outside of its image left out"
 
 
 class YoloFiles(BoxFolder):
-    also_kept = frozenset((SOURCE_ID,))
+    options = (*BoxFolder.options, "yolo_task")
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
+        default = "obb" if CORNER_X in dataset.schema.features else "detect"
+        task = default if self.yolo_task is None else self.yolo_task
+        check_word("yolo_task", task, ("detect", "obb"))
+        self._has_corners = task == "obb"
+        self.also_kept = frozenset((SOURCE_ID, *((CORNER_X, CORNER_Y) * self._has_corners)))
+        self._moved: Counter[str] = Counter()
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
             labels = _find_labels(dataset)
@@ -60,6 +73,8 @@ class YoloFiles(BoxFolder):
 
     def finish(self) -> None:
         super().finish()
+        for what, number in self._moved.items():
+            self._out.tally.problems.add(f"{count(number, 'object')} {what}")
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
         if moved and moved != [(label, label) for label in self._numbers]:
             self._out.tally.problems.add(
@@ -101,6 +116,10 @@ class YoloFiles(BoxFolder):
     def _lines(self, objects: Sequence[Object]) -> list[str]:
         lines = []
         for number, obj in enumerate(objects):
+            label = self._numbers.setdefault(obj.label, len(self._numbers))
+            if self._has_corners:
+                lines += self._corner_line(label, obj.corners)
+                continue
             numbers = []
             for low, high in ((obj.xmin, obj.xmax), (obj.ymin, obj.ymax)):
                 centre, extent = centre_and_extent(low, high)
@@ -108,9 +127,16 @@ class YoloFiles(BoxFolder):
                 if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
                     self._out.warn(f"box {number}: its edges cannot be restored exactly")
             (x, width), (y, height) = numbers
-            label = self._numbers.setdefault(obj.label, len(self._numbers))
             lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
         return lines
+
+    def _corner_line(self, label: int, corners: Sequence[float]) -> list[str]:
+        """The line of a rotated box; Ultralytics refuses numbers that are not from 0 to 1."""
+        if not 0 <= min(corners) <= max(corners) <= 1:
+            corners = inner_rectangle(corners)
+            self._moved[_CLIPPED if corners else _OUTSIDE] += 1
+        numbers = (decimal(shortest_float(np.float32(value))) for value in corners)
+        return [f"{label} {' '.join(numbers)}\n"] if corners else []
 
 
 def _find_labels(dataset: Dataset) -> set[int]:

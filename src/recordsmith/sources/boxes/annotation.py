@@ -37,6 +37,7 @@ MAX_OBJECTS = 100_000
 MAX_TOKEN_BYTES = 1 << 22
 """Of a tag or text in XML, such as a polygon of CVAT."""
 
+_LARGEST_CORNER = 1e30  # far below the largest float32
 _LINE_BREAKS = frozenset("\r\n")
 _XML_STEP = 1 << 20
 _OUTLINES = "polygons and masks were packed as the boxes around them"
@@ -127,6 +128,7 @@ class AnnotationFile:
     keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
+    has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     unlisted: returns the annotation of an image that the file implies without a mention, by its
@@ -143,6 +145,7 @@ class AnnotationFile:
     used_classes: set[Any] = field(default_factory=set)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
+    has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     unlisted: Callable[[str], AnnotatedImage | None] | None = None
@@ -352,13 +355,35 @@ def outlined(
     return AnnotatedObject(where, name, corners, outline, extra)
 
 
+def quad_object(
+    where: str, name: str, points: Sequence[tuple[float, float]], extra: Sequence[Any] = ()
+) -> AnnotatedObject:
+    """An object with a rotated box, by its four corners; they become clockwise."""
+    quad = [value for point in points for value in point]
+    if not all(abs(value) < _LARGEST_CORNER for value in quad):
+        return AnnotatedObject(where, name, fault="a corner is not a number, or too large")
+    ax, ay, bx, by, cx, cy, dx, dy = quad
+    if (cx - ax) * (dy - by) < (dx - bx) * (cy - ay):  # the area times 2 is negative
+        quad = [ax, ay, dx, dy, cx, cy, bx, by]
+    return outlined(where, name, [*zip(quad[::2], quad[1::2], strict=True)], extra)._replace(
+        quad=quad
+    )
+
+
 def rotated_object(
     where: str, name: str, corners: Corners, degrees: float, extra: Sequence[Any] = ()
 ) -> AnnotatedObject:
     """An object with a box that is rotated clockwise about its centre."""
-    points = rotated(corners, degrees)
-    quad = [value for point in points for value in point]
-    return outlined(where, name, points, extra)._replace(quad=quad)
+    xmin, ymin, xmax, ymax = corners
+    x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
+    angle = math.radians(degrees % 360)  # NaN, if it is infinite
+    cosine, sine = math.cos(angle), math.sin(angle)
+    offsets = (
+        (side - x, end - y)
+        for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
+    )
+    points = [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
+    return quad_object(where, name, points, extra)
 
 
 def object_of_points(
@@ -377,19 +402,6 @@ def object_of_points(
     xs, ys = zip(*labelled, strict=True)
     corners = (min(xs), min(ys), max(xs), max(ys))
     return AnnotatedObject(where, name, corners, None, extra, points=points)
-
-
-def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
-    """The corners of a box that is rotated clockwise about its centre."""
-    xmin, ymin, xmax, ymax = corners
-    x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
-    angle = math.radians(degrees % 360)  # NaN, if it is infinite
-    cosine, sine = math.cos(angle), math.sin(angle)
-    offsets = (
-        (side - x, end - y)
-        for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
-    )
-    return [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
 
 
 def as_utf8(data: bytes, errors: str = "strict") -> bytes:

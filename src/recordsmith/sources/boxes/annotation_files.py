@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 _ANNOTATION_FOLDERS = frozenset(
-    ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
+    ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels", "labeltxt", "annfiles")
 )
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)

@@ -73,7 +73,7 @@ def _named(pattern: str) -> _Matches:
     return lambda path, _: known.search(path) is not None
 
 
-def _rows(head: bytes, separator: bytes | None = None) -> list[list[bytes]]:
+def first_rows(head: bytes, separator: bytes | None = None) -> list[list[bytes]]:
     """The cells of the first whole rows that are not blank."""
     lines = head.removeprefix(codecs.BOM_UTF8).splitlines()
     lines = lines if len(lines) == 1 or head.endswith((b"\n", b"\r")) else lines[:-1]
@@ -81,30 +81,18 @@ def _rows(head: bytes, separator: bytes | None = None) -> list[list[bytes]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
-def _are_numbers(cells: Sequence[bytes]) -> bool:
+def are_numbers(cells: Sequence[bytes]) -> bool:
     return all(len(cell) < 40 and _NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _is_kitti(_: str, head: bytes) -> bool:
     """A class, then 14 or 15 numbers: occlusion, angle, box, size, position, and a score."""
-    rows = _rows(head)
+    rows = first_rows(head)
     return bool(rows) and all(
         len(row) in (15, 16)
-        and not _are_numbers(row[:1])
-        and _are_numbers(row[1:])
+        and not are_numbers(row[:1])
+        and are_numbers(row[1:])
         and row[2] in (b"-1", b"0", b"1", b"2", b"3")
-        for row in rows
-    )
-
-
-def _is_dota(_: str, head: bytes) -> bool:
-    """Four corners, a class and a difficulty, after lines about the image."""
-    rows = [row for row in _rows(head) if not row[0].startswith((b"imagesource:", b"gsd:"))]
-    return bool(rows) and all(
-        len(row) in (9, 10)
-        and _are_numbers(row[:8])
-        and not _are_numbers(row[8:9])
-        and row[9:] in ([], [b"0"], [b"1"], [b"2"])
         for row in rows
     )
 
@@ -117,8 +105,8 @@ def _is_json_min(path: str, head: bytes) -> bool:
 
 def _is_mot(path: str, head: bytes) -> bool:
     """A frame, an object and its box in each row, in gt/gt.txt or det/det.txt."""
-    rows = _rows(head, b",") if _named(r"(gt/gt|det/det)\.txt")(path, head) else []
-    return bool(rows) and all(6 <= len(row) <= 10 and _are_numbers(row) for row in rows)
+    rows = first_rows(head, b",") if _named(r"(gt/gt|det/det)\.txt")(path, head) else []
+    return bool(rows) and all(6 <= len(row) <= 10 and are_numbers(row) for row in rows)
 
 
 def _is_labelme_web(_: str, head: bytes) -> bool:
@@ -204,11 +192,6 @@ _TEXT = (
         "KITTI object labels",
         "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
         _is_kitti,
-    ),
-    (
-        "DOTA",
-        "Convert it to YOLO with convert_dota_to_yolo_obb of the package ultralytics.",
-        _is_dota,
     ),
 )
 _RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {

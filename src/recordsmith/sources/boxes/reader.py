@@ -154,6 +154,7 @@ class AnnotatedReader(StoredReader):
             with_outlines=self.object_masks is not None,
             class_names=dict(self.names_by_number),
             keypoints=self.keypoints,
+            has_corners=self.has_corners,
         )
         image: AnnotatedImage
         (image,) = FORMATS[self.format].box_format.images(file)

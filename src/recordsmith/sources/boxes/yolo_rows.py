@@ -137,6 +137,12 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
     )
 
 
+def are_oriented(heads: Mapping[str, bytes]) -> bool:
+    """Whether all rows have four points, as those of oriented boxes (YOLO-OBB)."""
+    rows = (row for head in heads.values() for _, row in islice(rows_in(head), _MAX_ROWS))
+    return {len(row) for row in rows if is_row(row)} == {9}
+
+
 def advice(shape: Keypoints) -> str:
     """What to do about rows that may have keypoints."""
     return (

@@ -144,7 +144,7 @@ def xview(root: Folder) -> Reading:
     return one(records.values()).mentioning("val_images")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def dota(root: Folder) -> Reading:
     """Four corners, class and difficulty in a text file for each image, below two header lines."""
     splits = {}

@@ -25,9 +25,8 @@ from recordsmith.sources.boxes.annotation import (
     has_elements,
     is_class_name,
     object_of_points,
-    outlined,
     parse_xml,
-    rotated,
+    rotated_object,
     text_as_utf8,
     to_float,
 )
@@ -173,7 +172,7 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
         xmin, ymin, xmax, ymax = (to_float(values.get(side)) for side in _SIDES)
         corners: Corners = (xmin, ymin, xmax, ymax)
         if degrees := to_float(values.get("rotation") or 0) % 360:
-            return outlined(where, name, rotated(corners, degrees))
+            return rotated_object(where, name, corners, degrees)
         return AnnotatedObject(where, name, corners, "box")
     outline = _coordinates(values.get("points", ""))
     if outline is None or (shape == "polygon" and len(outline) < 4):
@@ -233,9 +232,9 @@ class Cvat(
     """Images with boxes and polygons in CVAT's XML format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
-    and rotated boxes become the boxes around them. Subsets become splits. Labels have the order of
-    the file, from 1. Skeletons and shapes of points have keypoints, and the box around those that
-    are labelled: those that are not `outside`.
+    become the boxes around them; if any box is rotated, all have corners, as in `Dota`. Subsets
+    become splits. Labels have the order of the file, from 1. Skeletons and shapes of points have
+    keypoints, and the box around those that are labelled: those that are not `outside`.
 
     Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
     `outside`; other frames of the task have no objects.

@@ -23,6 +23,7 @@ from recordsmith.sources.boxes.annotation import (
     is_class_name,
     object_of_points,
     outlined,
+    quad_object,
     text_as_utf8,
     to_float,
 )
@@ -41,10 +42,11 @@ _KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _CIRCLE_POINTS = 64
+_ROTATED = ("rotation", "oriented_rectangle")
 _POINT_COUNTS = {
     "rectangle": (2, 4),
     **dict.fromkeys(("circle", "mask"), (2,)),
-    **dict.fromkeys(("rotation", "oriented_rectangle"), (4,)),
+    **dict.fromkeys(_ROTATED, (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
 _FLAGS = "annotations were packed without the flags of their image"
@@ -52,8 +54,8 @@ _OTHER_SHAPES = "lines were left out, because they have no box"
 _NO_CLASS = "object"
 _WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
 _UNGROUPED = (
-    "a point of no object: give it and the box or polygon of its object the same group_id "
-    "('Group Selected Shapes' in LabelMe)"
+    "a point of no object: give the points of an object and its box or polygon the same group_id, "
+    "the Group ID next to their labels"
 )
 _WRITE_IMAGES = (
     "The image is inside the JSON file. In the folder of the files, this writes such images next "
@@ -147,8 +149,10 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
         return AnnotatedObject(where, name, fault=fault)
     if kind == "circle":
         points = _circle(*points)
-    if kind in ("polygon", "circle") or (len(points) == 4 and not _is_upright(points)):
+    if kind in ("polygon", "circle"):
         return outlined(where, name, points)
+    if kind in _ROTATED or (len(points) == 4 and not _is_upright(points)):
+        return quad_object(where, name, points)
     outline: str | None = "box"  # drawn from any corner
     if kind == "mask":
         png, (x, y) = shape.get("mask"), points[0]
@@ -212,8 +216,9 @@ class LabelMe(
 ):
     """Images with polygons, rectangles, circles and masks in LabelMe's JSON format.
 
-    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons,
-    circles and rotated rectangles become the boxes around them. Labels follow the order of
+    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
+    circles become the boxes around them; rectangles that are rotated, or of four points, have
+    their corners as well, as in `Dota`. Labels follow the order of
     `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
     not used.
 

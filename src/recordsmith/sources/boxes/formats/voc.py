@@ -20,9 +20,8 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Corners,
     has_elements,
-    outlined,
     parse_xml,
-    rotated,
+    rotated_object,
     text_as_utf8,
     to_float,
 )
@@ -77,7 +76,7 @@ def _object(line: int, values: _Values) -> AnnotatedObject:
         x, y, width, height = _numbers(oriented, "cx", "cy", "w", "h")
         corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
         degrees = math.degrees(to_float(oriented.get("angle")))
-        return outlined(where, name, rotated(corners, degrees), extra)
+        return rotated_object(where, name, corners, degrees, extra)
     return AnnotatedObject(where, name, fault=f"object {name!r} has no bndbox")
 
 
@@ -154,7 +153,7 @@ class Voc(
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (from 1), `image/object/class/text`, `image/object/difficult`,
     `image/object/truncated` and `image/object/view`. Rotated boxes (`robndbox` of roLabelImg)
-    become the boxes around them.
+    have corners, as in `Dota`.
 
     Example:
         rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
@@ -24,7 +24,9 @@ from recordsmith.sources.boxes.annotation import (
     Contents,
     Entry,
     outlined,
+    quad_object,
 )
+from recordsmith.sources.boxes.formats import dota
 from recordsmith.sources.boxes.source import (
     AnnotatedSource,
     BoxOptions,
@@ -37,6 +39,7 @@ from recordsmith.sources.boxes.yolo_label_files import OTHER_SPELLING, LabelFile
 from recordsmith.sources.boxes.yolo_rows import (
     Keypoints,
     advice,
+    are_oriented,
     find_keypoints,
     is_class_number,
     is_row,
@@ -64,10 +67,14 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
-from recordsmith.support.errors import SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
+from recordsmith.support.explaining import check_word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+YoloTask = Literal["obb", "segment", "pose"]
+"""What rows with more than four numbers have: four corners, a polygon, or a box and keypoints."""
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
@@ -85,13 +92,25 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             fault = _unknown_class(text.split(maxsplit=1)[0], file.class_names)
             objects.append(AnnotatedObject(f"line {line}", None, fault=fault))
         else:
-            objects.append(_object(f"line {line}", name, values, file.keypoints))
+            objects.append(
+                _oriented(f"line {line}", name, values)
+                if file.has_corners
+                else _object(f"line {line}", name, values, file.keypoints)
+            )
     yield AnnotatedImage(size=None, objects=objects)
 
 
 def _unknown_class(number: str, names: Mapping[int, str]) -> str:
     known = f"; expected 0 to {max(names)}" if names else "; no class is named"
     return f"unknown class number {number!r:.60}{known}"
+
+
+def _oriented(where: str, name: str, values: list[float]) -> AnnotatedObject:
+    if len(values) == 8:
+        return quad_object(where, name, [*zip(values[::2], values[1::2], strict=True)])
+    expected = f"8, of four corners; {option('yolo_task', 'segment')} reads polygons"
+    fault = f"{len(values)} numbers after the class; expected {expected}"
+    return AnnotatedObject(where, name, fault=fault)
 
 
 def _object(
@@ -157,7 +176,8 @@ class Yolo(
     """Images with boxes in YOLO's text format.
 
     Each sample has the image and box features of `Voc`; labels are positions in the list of names,
-    from 1. Polygons and oriented boxes become the boxes around them, and masks with `object_masks`.
+    from 1. Polygons become the boxes around them, and masks with `object_masks`. If all rows have
+    four points, they are oriented boxes (OBB), whose corners each sample has as well, as in `Dota`.
     The keypoints of YOLO-pose are read if `kpt_shape` is known; `data.yaml` has it, and may have
     `kpt_names` and `flip_idx`.
 
@@ -172,6 +192,7 @@ class Yolo(
         root: PlaceLike,
         *,
         kpt_shape: str | None = None,
+        yolo_task: YoloTask | None = None,
         encoding: str = "utf-8",
         **options: Unpack[BoxOptions],
     ) -> None:
@@ -181,11 +202,18 @@ class Yolo(
             kpt_shape: the number of keypoints and of values of each, such as `17,3`. `none` if rows
                 with more than four numbers are polygons. None for `kpt_shape` of `data.yaml`;
                 without it, rows that may have keypoints are refused.
+            yolo_task: what rows with more than four numbers have: the corners of oriented boxes
+                (`obb`), polygons (`segment`), or boxes and keypoints (`pose`). None to detect it.
             encoding: of class names and lists of images.
             options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
         super().__init__(root, **options)
         self._keypoints = None if kpt_shape is None else parse_kpt_shape(kpt_shape)
+        if yolo_task is not None:
+            check_word("yolo_task", yolo_task, get_args(YoloTask))
+        if self._keypoints and yolo_task in ("obb", "segment"):
+            raise OptionError(option="kpt_shape", value=kpt_shape, expected="None: no poses")
+        self._task = yolo_task
         self._encoding = check_encoding(encoding)
         self._file: str | None = None
         if self.root.suffix.lower() in _DESCRIPTIONS and is_file(self.root):
@@ -196,6 +224,7 @@ class Yolo(
             **super().describe(),
             "file": self._file,
             **({} if self._keypoints is None else {"kpt_shape": list(self._keypoints)}),
+            **({} if self._task is None else {"yolo_task": self._task}),
             **({} if self._encoding == "utf-8" else {"encoding": self._encoding}),
         }
 
@@ -203,6 +232,9 @@ class Yolo(
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
         if not tree.image_counts[""]:
             return
+        texts = [tree.head(path) for path in islice(tree.files(".txt"), MAX_OPENED)]
+        if any(map(dota.matches, texts)) and not any(map(_is_labels, texts)):
+            return  # a data.yaml of Roboflow's, next to labels of DOTA
         for path in islice(tree.files(*_DESCRIPTIONS), MAX_OPENED):
             if _is_description(path, tree.head(path)):
                 what = f"images and boxes described by {path} (YOLO)"
@@ -236,8 +268,15 @@ class Yolo(
         keypoints = self._keypoints
         if keypoints is None and config is not None:
             keypoints = config.keypoints
-        keypoints = find_keypoints(samples.first_labels(), keypoints)
-        contents = Contents(has_points=bool(keypoints))
+        if self._task in ("obb", "segment"):
+            keypoints = ()
+        heads = samples.first_labels()
+        keypoints = find_keypoints(heads, keypoints)
+        if self._task == "pose" and not keypoints:
+            raise OptionError(option="kpt_shape", value=None, expected="that of the poses: '17,3'")
+        is_detected = self._task is None and not keypoints and are_oriented(heads)
+        is_oriented = self._task == "obb" or is_detected
+        contents = Contents(has_points=bool(keypoints), has_corners=is_oriented)
         if keypoints:
             of_class = (config or DataFile(str(self.root), False, {}, {})).keypoint_class
             contents.keypoint_classes = {
@@ -326,7 +365,8 @@ class _Samples:
 
     def first_labels(self) -> dict[str, bytes]:
         tree = self._index.tree
-        paths = (path for path in tree.files(".txt") if path in self._used)
+        sizes = self._index.size_and_version
+        paths = (path for path in tree.files(".txt") if path in self._used and sizes(path)[0])
         return {path: tree.head(path) for path in islice(paths, MAX_OPENED)}
 
     @cached_property

@@ -1,0 +1,89 @@
+"""DOTA: one text file per image in `labelTxt/`, one line per object: four corners in pixels, class
+and difficulty, below lines about the image. Splits are folders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recordsmith.dataset import is_label
+from recordsmith.format.example.keys import OBJECT_DIFFICULT
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+    quad_object,
+    to_float,
+)
+from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.known_formats import are_numbers, first_rows
+from recordsmith.sources.files.file_tree import HEAD_BYTES
+from recordsmith.sources.files.name_files import read_lines
+
+_ABOUT_IMAGE = ("imagesource:", "gsd:", "acquisition")
+_FOLDER = re.compile(r"(^|/)(labeltxt|annfiles)[^/]*/", re.IGNORECASE)
+_EXPECTED = "expected x and y of four corners, a class and its difficulty"
+
+
+def matches(head: bytes) -> bool:
+    """Whether a file begins like DOTA's: with lines about the image, or rows of an object each."""
+    rows, about = first_rows(head), tuple(map(str.encode, _ABOUT_IMAGE))
+    objects = [row for row in rows if not row[0].startswith(about)]
+    return bool(rows) and all(
+        len(row) in (9, 10)
+        and are_numbers(row[:8])
+        and not are_numbers(row[8:9])
+        and all(map(bytes.isdigit, row[9:]))
+        for row in objects
+    )
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the image of a file; none for text of another type outside of `labelTxt/`."""
+    if not _FOLDER.search(file.name) and not matches(file.location.read(0, HEAD_BYTES)):
+        return
+    rows = ((line, text.split()) for line, text in read_lines(file.location, file.name))
+    objects = [
+        _object(f"line {line}", words)
+        for line, words in rows
+        if not words[0].startswith(_ABOUT_IMAGE)
+    ]
+    yield AnnotatedImage(objects=objects)
+
+
+def _object(where: str, words: list[str]) -> AnnotatedObject:
+    name, *difficulty = words[8:] or [""]
+    if not name or len(difficulty) > 1:
+        return AnnotatedObject(where, name, fault=f"{len(words)} words; {_EXPECTED}")
+    if not all(map(is_label, difficulty)):
+        fault = f"the difficulty is {difficulty[0]!r:.60}; expected an integer"
+        return AnnotatedObject(where, name, fault=fault)
+    xs, ys = map(to_float, words[:8:2]), map(to_float, words[1:8:2])
+    return quad_object(where, name, [*zip(xs, ys, strict=True)], [int((difficulty or "0")[0])])
+
+
+class Dota(
+    PerImageAnnotationSource,
+    box_format=BoxFormat(
+        "dota",
+        ".txt",
+        matches,
+        parse,
+        what="images and rotated boxes of text files such as {} (DOTA)",
+        expected="text files in labelTxt/, below or next to the folders of their splits, and "
+        "images in images/",
+        features={OBJECT_DIFFICULT: "int64"},
+    ),
+):
+    """Images with rotated boxes in DOTA's text format.
+
+    Each sample has the image and box features of `Voc`, with `image/object/difficult`, and the
+    four corners of each object, `image/object/corner/x` and `image/object/corner/y`: clockwise,
+    relative to the image, and also outside of it. The box is that around them. Labels follow the
+    order of the names.
+
+    Example:
+        rs.pack(rs.Dota("DOTA"), "packed")
+    """
