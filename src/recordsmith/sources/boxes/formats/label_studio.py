@@ -293,10 +293,10 @@ def _point(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
 
 def _brush(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
     """The opaque pixels of a brush, as a PNG of the part of the image that has some."""
-    columns, rows = np.rint(100 * scale).astype(int).tolist()
+    columns, rows = map(round, (100 * scale).tolist())
     if columns * rows > MAX_BRUSH_PIXELS:
         raise ValueError(f"more than {MAX_BRUSH_PIXELS:,} pixels: {columns}x{rows}")
-    runs = list(_opaque(bytes(value["rle"]), columns * rows))
+    runs = list(_opaque(bytes(_list(value["rle"])), columns * rows))
     if not runs:
         raise ValueError("no pixel is opaque")
     top, stop = runs[0][0] // columns, (runs[-1][1] - 1) // columns + 1
@@ -336,16 +336,10 @@ def _opaque(data: bytes, pixel_count: int) -> Iterator[tuple[int, int]]:
         is_run, stop = read(1), done + 1 + read(sizes[read(2)])
         if stop > value_count:
             raise ValueError("the run lengths have more values than the image")
-        if is_run:
-            if read(8) and done // 4 < stop // 4:
-                yield done // 4, stop // 4
-        else:
-            start = position
-            for alpha in range(done | 3, stop, 4):
-                position = start + 8 * (alpha - done)
-                if read(8):
-                    yield alpha // 4, alpha // 4 + 1
-            position = start + 8 * (stop - done)
+        for first in (done,) if is_run else range(done, stop):
+            behind = stop if is_run else first + 1
+            if read(8) and first // 4 < behind // 4:
+                yield first // 4, behind // 4
         done = stop
 
 
@@ -380,7 +374,7 @@ class LabelStudio(
     Predictions, cancelled annotations and tasks without annotation are left out, with their number.
 
     Example:
-        rs.pack(rs.LabelStudio("export", annotator="ann@example.org"), "packed")
+        rs.pack(rs.LabelStudio("project", annotator="ann@example.org"), "packed")
     """
 
     def __init__(
