@@ -98,6 +98,10 @@ def write_sources(root: Path) -> None:
     box = '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>'
     entry = f'<image id="0" name="a.jpg">{box}</image>'
     write(root / "export/annotations.xml", f"<annotations><version/>{entry}</annotations>")
+    image(root / "project/a.jpg")
+    done = {"completed_by": {"email": "ann@example.org"}, "result": []}
+    task = {"annotations": [done], "data": {"image": "/data/upload/1/0f3a9b7c-a.jpg"}}
+    write(root / "project/project.json", json.dumps([task]))
     (root / "mnist").mkdir()
     np.savez(root / "mnist/mnist.npz", x_train=np.zeros((9, 28, 28), "u1"), y_train=np.arange(9))
     rs.export(root / "out", root / "mnist/3.0.1", "tfds")

@@ -37,7 +37,8 @@ _HOMES = {
     ),
     "sources": (
         "Arrays CaptionedImages Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
-        "ImageFolder ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "ImageFolder ImagePairs LabelMe LabelStudio LeRobot Rows Shards Table Tfds Voc WebDataset "
+        "Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

@@ -77,6 +77,7 @@ from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs
 from recordsmith.sources import LabelMe as LabelMe
+from recordsmith.sources import LabelStudio as LabelStudio
 from recordsmith.sources import LeRobot as LeRobot
 from recordsmith.sources import Rows as Rows
 from recordsmith.sources import Shards as Shards

@@ -868,15 +868,6 @@ def test_tags_next_to_shapes_are_left_out(tmp_path: Path) -> None:
     assert [where for _, where in notes] == ["annotations.xml, line 4: tag night"]
 
 
-def test_tracks_of_cvat_are_refused(tmp_path: Path) -> None:
-    root = _cvat(tmp_path)
-    track = '<track id="0" label="car"><box frame="0" xtl="1" ytl="1" xbr="9" ybr="9"/></track>'
-    write(root / "annotations.xml", f"<annotations><version>1.1</version>\n{track}</annotations>")
-    with raises(rs.SourceError, path="annotations.xml", line=2, match="'car'") as caught:
-        Cvat(root).list_samples()
-    assert "CVAT for images 1.1" in caught.value.remedy
-
-
 @pytest.mark.parametrize("masks", [None, "instance"])
 def test_a_polygon_of_two_points_keeps_its_box(tmp_path: Path, masks: Any) -> None:
     labelme = _labelme(tmp_path / "labelme", _shape((4, 5), (14, 15)))

@@ -461,16 +461,12 @@ RECOGNISED = [
         ),
     ),
     (
-        "Label Studio",
-        "project-1-at-2024.json",
-        (
-            '[{"id": 1, "annotations": [{"id": 1, "result": '
-            f'[{{{_LABEL_STUDIO_VALUE}, "from_name": "label", "to_name": "image", "type": '
-            '"rectanglelabels"}]}], "data": {"image": "/data/upload/1/a.jpg"}}]'
-        ),
+        "Label Studio's storage, with a file for each annotation",
+        "1.json",
+        f'{{"id": 1, "result": [{{{_LABEL_STUDIO_VALUE}}}], "completed_by": 1, "task": {{}}}}',
     ),
     (
-        "Label Studio",
+        "Label Studio JSON-MIN",
         "min.json",
         (
             '[{"image": "/data/upload/1/a.jpg", "id": 1, "label": '

@@ -290,6 +290,8 @@ def test_the_table_has_the_options_of_each_source() -> None:
         accepted = {*parameters, *(BoxOptions.__annotations__ if "options" in parameters else ())}
         if name in BOX_SUFFIXES and not known.box_format.has_outlines:
             accepted.discard("object_masks")
+        if name in BOX_SUFFIXES and not known.box_format.has_attributes:
+            accepted.discard("class_from")
         assert OPTIONS[name] == accepted & SourceOptions.__annotations__.keys()
 
 

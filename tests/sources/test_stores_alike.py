@@ -320,6 +320,7 @@ def test_what_is_missing_in_a_store(place: PlaceLike) -> None:
         rs.Dota,
         rs.LabelMe,
         rs.Cvat,
+        rs.LabelStudio,
         rs.CsvBoxes,
         rs.ImagePairs,
         rs.Table,

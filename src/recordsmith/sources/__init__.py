@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "boxes.formats.csv_boxes": "CsvBoxes",
         "boxes.formats.cvat": "Cvat",
         "boxes.formats.dota": "Dota",
+        "boxes.formats.label_studio": "LabelStudio",
         "boxes.formats.labelme": "LabelMe",
         "boxes.formats.voc": "Voc",
         "boxes.formats.yolo": "Yolo",

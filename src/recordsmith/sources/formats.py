@@ -41,6 +41,10 @@ _SOURCES = {
         "annotations images label_map boxes drawn object_masks class_from",
     ),
     "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
+    "label-studio": (
+        "boxes.formats.label_studio.LabelStudio",
+        "annotations images label_map boxes drawn object_masks annotator image_column class_from",
+    ),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
     "yolo": (
@@ -59,6 +63,7 @@ BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
     "dota": (".txt",),
+    "label-studio": (".json",),
     "labelme": (".json",),
     "voc": (".xml",),
     "yolo": (".txt", ".yaml", ".yml", ".data"),
@@ -89,6 +94,8 @@ class SourceOptions(TypedDict, total=False):
         label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
         boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
             them out); None for stop.
+        annotator: id or email of the annotator whose annotations are packed; None if each image has
+            annotations of one annotator.
         boxes_as: what four numbers are: xyxy (two corners), xywh (a corner and the size) or cxcywh
             (the center and the size); None to detect it.
         drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
@@ -100,7 +107,8 @@ class SourceOptions(TypedDict, total=False):
             segment (polygons) or pose (boxes and keypoints); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
-        image_column: column of image paths, which may lack their suffix.
+        image_column: column of image paths, which may lack their suffix; of Label Studio, the key
+            of the image in the data of tasks.
         split_column: column of splits.
         group_column: column of groups, which stay in one split.
         label_column: column of classes.
@@ -121,6 +129,7 @@ class SourceOptions(TypedDict, total=False):
     object_masks: str
     label_map: PlaceLike
     boxes: str
+    annotator: str
     boxes_as: str
     drawn: str
     class_from: str

@@ -140,6 +140,8 @@ class AnnotationFile:
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     has_objects: whether it is about objects; set by `parse`.
+    unlisted: returns the annotation of an image that the file implies without a mention, by its
+        path; set by `parse`.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
 
@@ -158,6 +160,7 @@ class AnnotationFile:
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     has_objects: bool = True
+    unlisted: Callable[[str], AnnotatedImage | None] | None = None
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
 
@@ -175,6 +178,7 @@ class BoxFormat:
     file_suffixes: those of such files.
     owns_suffixes: whether every file with one of these suffixes is of this format.
     has_outlines: whether objects can have masks.
+    has_attributes: whether objects can have attributes.
     features: the features that it adds to those of all boxes, and their kinds.
     """
 
@@ -188,6 +192,7 @@ class BoxFormat:
     file_suffixes: tuple[str, ...] = ()
     owns_suffixes: bool = False
     has_outlines: bool = True
+    has_attributes: bool = False
     features: Mapping[str, Kind] = field(default_factory=dict)
 
     def is_format_of(self, path: str, head: bytes) -> bool:

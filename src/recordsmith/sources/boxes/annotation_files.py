@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
@@ -64,6 +65,8 @@ _OTHER_NAME = "annotations name another image than their file name does"
 class SharedAnnotationSource(AnnotatedSource):
     """A source of files that each describe many images."""
 
+    _columns: Mapping[str, Any] = MappingProxyType({})  # see `AnnotationFile`
+
     def __init__(
         self,
         root: PlaceLike,
@@ -91,7 +94,8 @@ class SharedAnnotationSource(AnnotatedSource):
     def describe(self) -> Mapping[str, Any]:
         files = {split: self._located(path)[1] for split, path in self._annotations.items()}
         named = files.get("", files) if files else None
-        return {**super().describe(), "annotations": named, "images": self._images}
+        known = {**super().describe(), "annotations": named, "images": self._images}
+        return {**known, **self._columns}
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -132,6 +136,8 @@ class SharedAnnotationSource(AnnotatedSource):
         if not entries:
             paths = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
+        for split, file in files.items():
+            entries |= _unlisted(index, file, entries, split)
         self._leave_unannotated(index, {entry.image: 1 for entry in entries.values()})
         read = {name for f in files.values() for name in (f.name, *(c.name for c in f.captions))}
         index.account.read(Role.ANNOTATION, {name for name in read if name in index})
@@ -189,6 +195,7 @@ class SharedAnnotationSource(AnnotatedSource):
                 name,
                 common_version((size_and_version(file)[1], *(other.version for other in more))),
                 self._masks is not None,
+                columns=self._columns,
                 features=self.box_format.features,
                 captions=more,
                 class_from=self._class_from,
@@ -301,7 +308,27 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
         return
     problem = not_found(match, name, join_names(folder or "." for folder in folders))
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
-    entry.fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    entry.fault = Fault(
+        f"{image.where}: {problem}",
+        file,
+        remedy=image.remedy,
+        check=Check.ANNOTATION_WITHOUT_IMAGE,
+    )
+
+
+def _unlisted(
+    index: FileIndex, file: AnnotationFile, entries: Mapping[str, Entry], split: str
+) -> dict[str, Entry]:
+    """The entries of other images next to those that a file lists, as far as it implies them."""
+    listed = [path for path, entry in entries.items() if entry.annotation == file.name]
+    folders = {posixpath.dirname(path) for path in listed if path in index}
+    found = {}
+    annotated = file.unlisted or (lambda _: None)
+    for path in index.paths if folders and file.unlisted else ():
+        is_near = posixpath.dirname(path) in folders and has_image_name(path)
+        if is_near and path not in entries and (image := annotated(path)) is not None:
+            found[path] = Entry(path, file.name, file.version, image, b"[]", split=split)
+    return found
 
 
 class PerImageAnnotationSource(AnnotatedSource):

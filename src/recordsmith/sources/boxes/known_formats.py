@@ -97,6 +97,12 @@ def _is_kitti(_: str, head: bytes) -> bool:
     )
 
 
+def _is_json_min(path: str, head: bytes) -> bool:
+    """Regions of Label Studio without the annotations that they are results of."""
+    kinds = (f"original_width original_height {kind}labels" for kind in _LABEL_KINDS)
+    return _json("[{", *kinds)(path, head) and b'"result"' not in head
+
+
 def _is_mot(path: str, head: bytes) -> bool:
     """A frame, an object and its box in each row, in gt/gt.txt or det/det.txt."""
     rows = first_rows(head, b",") if _named(r"(gt/gt|det/det)\.txt")(path, head) else []
@@ -140,13 +146,14 @@ _JSON = (
         _json("{", "dm_format_version items", "info categories items label labels"),
     ),
     (
-        "Label Studio",
-        "Export the project from Label Studio as COCO.",
-        _json(
-            "[{",
-            "from_name to_name result",
-            *(f"original_width original_height {kind}labels" for kind in _LABEL_KINDS),
-        ),
+        "Label Studio JSON-MIN",
+        "Export the project from Label Studio as JSON.",
+        _is_json_min,
+    ),
+    (
+        "Label Studio's storage, with a file for each annotation",
+        "Export the project from Label Studio as JSON.",
+        _json("{", "completed_by result task"),
     ),
     (
         "Segment Anything",

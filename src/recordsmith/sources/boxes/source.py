@@ -111,6 +111,8 @@ class AnnotatedSource(TreeSource):
         self._drawn = drawn
         self._masks = object_masks
         self._class_from = class_from or ""
+        if class_from and not self.box_format.has_attributes:
+            raise OptionError(option="class_from", value=class_from, expected="None: no attributes")
         known = (None, "instance", "class") if self.box_format.has_outlines else (None,)
         if object_masks not in known:
             expected = "'instance', 'class' or None" if len(known) > 1 else "None: no outlines"
@@ -137,7 +139,7 @@ class AnnotatedSource(TreeSource):
                 f"no object has the attribute {self._class_from!r:.60}",
                 option="class_from",
                 value=self._class_from,
-                expected=join_names(contents.attributes, "or") or "a format with attributes",
+                expected=join_names(contents.attributes, "or") or "None: no object has attributes",
             )
         reader = AnnotatedReader(
             self.root,

@@ -379,6 +379,7 @@ class Coco(
         expected="annotations/instances_<split>.json with one folder of images per split, "
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
+        has_attributes=True,
         features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float", OBJECT_ID: "int64"},
     ),
 ):

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import msgspec
 
@@ -362,10 +362,7 @@ class CsvBoxes(
         given = zip(
             _COLUMN_OPTIONS, (image_column, label_column, split_column, boxes_as), strict=True
         )
-        self._columns: Mapping[str, Any] = {name: value for name, value in given if value}
-
-    def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), **self._columns}
+        self._columns = {name: value for name, value in given if value}
 
     def _matches(self, index: FileIndex, path: str) -> bool:
         if not path.lower().endswith(self.box_format.file_suffixes):
@@ -380,5 +377,4 @@ class CsvBoxes(
         version = common_version(versions) if paths else 0
         for file in files.values():
             file.class_names, file.version = names, common_version((file.version, version))
-            file.columns = self._columns
         return files

@@ -1,4 +1,4 @@
-"""CVAT's own XML ("CVAT for images 1.1"): one file with the boxes and polygons of all images."""
+"""CVAT's own XML: one file with the shapes of all images, or with the tracks of a video."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from xml.parsers import expat
 import numpy as np
 
 from recordsmith.dataset import KeypointClass
+from recordsmith.format.example.keys import OBJECT_TRACK
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -31,14 +32,15 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.cvat_attributes import Attributes
+from recordsmith.sources.boxes.cvat_tracks import NO_TRACK, Tracks
 from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.problems import Fault, join_names
-from recordsmith.support.errors import SourceError, option
+from recordsmith.support.errors import option
 
 _ROOT = re.compile(rb"<annotations>")
-_INNER = re.compile(rb"<(version|meta|image)\b")
+_INNER = re.compile(rb"<(version|meta|image|track)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
 _PARENT = re.compile(rb"<parent>\s*([^<]*)<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
@@ -66,21 +68,20 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     tags: list[tuple[str, str]] = []
     skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
     attributes = Attributes(parser, data)
+    tracks = Tracks(file.name, data)
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
+        if tracks.is_open and not open_images:
+            values = tracks.begin(tag, values, line)
+            open_images.append(AnnotatedImage())
         if tag == "image":
             number, name = values.get("id", "?"), values.get("name", "")
             size = to_float(values.get("width") or 0), to_float(values.get("height") or 0)
             split = values.get("subset", "")
             open_images.append(AnnotatedImage(f"image {number}", name, size, (), number, split))
         elif tag == "track":
-            raise SourceError(
-                f"the track {values.get('label', '')!r:.60} is from an export 'CVAT for video'",
-                path=file.name,
-                line=line,
-                remedy="Export the task from CVAT as 'CVAT for images 1.1'.",
-            )
+            tracks.begin_track(values, line)
         elif not open_images or max(len(objects), len(notes), len(tags)) > MAX_OBJECTS:
             return  # the image is refused
         elif tag == "attribute":
@@ -102,7 +103,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
     def end(tag: str) -> None:
         if tag == "skeleton" and skeletons:
-            objects.append(object_of_points(*skeletons.pop()))
+            where, name, points = skeletons.pop()
+            if not tracks.is_open or any(visibility for _, _, visibility in points.values()):
+                objects.append(object_of_points(where, name, points))
         if tag == "attribute":
             attributes.end()
         elif tag != "image" and (values := attributes.take()):
@@ -111,9 +114,15 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 notes.append((_TAG_ATTRIBUTES, place))
             elif tag in _SHAPES and objects and not skeletons:
                 objects[-1] = objects[-1]._replace(attributes=values)
-        if tag == "image":
-            image = open_images.pop()._replace(objects=objects.copy(), notes=notes.copy())
-            images.append(image._replace(tags=tags.copy()))
+        if tag == "track":
+            tracks.is_open = False
+        elif tag == "image" or (tracks.is_open and tag == tracks.shape):
+            image = open_images.pop()._replace(notes=notes.copy(), tags=tags.copy())
+            if tag == "image":
+                known = [item._replace(extra=(NO_TRACK,)) for item in objects]
+                images.append(image._replace(objects=known))
+            else:
+                tracks.end(objects, notes)
             for items in (objects, notes, tags):
                 items.clear()
 
@@ -122,6 +131,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     for _ in parse_xml(parser, data, file.name):
         yield from images
         images.clear()
+    yield from tracks.images()
+    file.unlisted = tracks.unlisted
+    file.features = file.features if tracks.has_objects else ()
 
 
 def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass]]:
@@ -223,8 +235,10 @@ class Cvat(
         what="images and boxes of {} (CVAT)",
         file_what="an XML file of CVAT",
         file_suffixes=(".xml",),
-        expected="annotations.xml of CVAT's export 'CVAT for images 1.1', next to or above its "
-        "images",
+        has_attributes=True,
+        expected="annotations.xml of CVAT's exports 'CVAT for images 1.1' or 'CVAT for video 1.1', "
+        "next to or above its images",
+        features={OBJECT_TRACK: "int64"},
     ),
 ):
     """Images with boxes and polygons in CVAT's XML format.
@@ -235,6 +249,9 @@ class Cvat(
     keypoints, and the box around those that are labelled: those that are not `outside`. Attributes
     of shapes become `image/object/attribute/NAME`: numbers if CVAT declares numbers and every
     object has one, otherwise texts.
+
+    Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
+    `outside`; other frames of the task have no objects.
 
     If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
     `image/class/label`, from 0 in the order of the file, and `image/class/text`.
