@@ -123,9 +123,9 @@ POINT = {"label": "cat", "shape_type": "point", "points": [[1, 1]]}
 LOSSES: dict[str, tuple[str, str, type[Any], str]] = {
     "points of LabelMe": ("a.json", _labelme([POINT]), rs.LabelMe, "points"),
     "flags of LabelMe": ("a.json", _labelme([], {"sunny": True}), rs.LabelMe, "flags"),
-    "points of CVAT": (
+    "lines of CVAT": (
         "annotations.xml",
-        _cvat('<points label="cat" points="1,1;2,2"/>'),
+        _cvat('<polyline label="cat" points="1,1;2,2"/>'),
         rs.Cvat,
         "shapes",
     ),
