@@ -180,7 +180,7 @@ class AnnotatedSource(TreeSource):
         bare = [n for n in names if not entries[n].annotation and entries[n].fault is None]
         what, check = "without annotations packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
         notices = [*listed.notices, *count_notice(bare, "image", what, check=check)]
-        names_of_classes = classes.names() or None
+        names_of_classes = classes.names() or (None if contents.has_captions else ())
         labelled = {
             label: known
             for name, known in keypoints.items()
@@ -195,7 +195,7 @@ class AnnotatedSource(TreeSource):
             notices,
             splits,
             only,
-            has_label_map=bool(names_of_classes) and 0 not in dict(classes.labels()).values(),
+            has_label_map=names_of_classes is not None and 0 not in dict(classes.labels()).values(),
             keypoint_classes=dict(sorted(labelled.items())),
             categories=listed.categories,
         ).with_account(self._account(index, entries))
