@@ -36,8 +36,9 @@ _HOMES = {
         "Steps Tensor Text Weighted bench"
     ),
     "sources": (
-        "Arrays Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles ImageFolder "
-        "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "Arrays Coco CreateML CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
+        "ImageFolder ImagePairs Kitti LabelMe LeRobot Rows SegmentAnything Shards Table "
+        "Tfds Via Voc WebDataset Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

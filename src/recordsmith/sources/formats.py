@@ -28,13 +28,20 @@ _SOURCES = {
     "lerobot": ("archives.lerobot.LeRobot", "frame_quality"),
     "webdataset": ("archives.webdataset.WebDataset", ""),
     "coco": ("boxes.formats.coco.Coco", "annotations images label_map boxes drawn object_masks"),
+    "createml": ("boxes.formats.createml.CreateML", "annotations images label_map boxes drawn"),
     "csv-boxes": (
         "boxes.formats.csv_boxes.CsvBoxes",
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
     ),
     "cvat": ("boxes.formats.cvat.Cvat", "annotations images label_map boxes drawn object_masks"),
     "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
+    "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn"),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "segment-anything": (
+        "boxes.formats.segment_anything.SegmentAnything",
+        "label_map boxes drawn object_masks",
+    ),
+    "via": ("boxes.formats.via.Via", "annotations images label_map boxes drawn object_masks"),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
     "yolo": (
         "boxes.formats.yolo.Yolo",
@@ -48,13 +55,17 @@ FORMATS: LazyTable[Any] = LazyTable(
 )
 OPTIONS = {name: frozenset(options.split()) for name, (_, options) in _SOURCES.items()}
 BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "coco": (".json",),
+    "createml": (".json",),
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
     "dota": (".txt",),
+    "kitti": (".txt",),
     "labelme": (".json",),
+    "segment-anything": (".json",),
+    "via": (".json", ".csv"),
     "voc": (".xml",),
     "yolo": (".txt", ".yaml", ".yml", ".data"),
+    "coco": (".json",),  # reads any file of JSON that no other format reads
 }
 """Those of annotated images, `AnnotatedSource`, and the suffixes of their files."""
 
