@@ -87,6 +87,22 @@ def write_sources(root: Path) -> None:
     write(root / "coco128/labels/a.txt", "0 0.5 0.5 0.2 0.2")
     image(root / "DOTA/train/images/a.jpg")
     write(root / "DOTA/train/labelTxt/a.txt", "4 5 14 7 13 15 3 13 plane 0")
+    image(root / "animals/a.jpg")
+    box = '{"x": 9, "y": 10, "width": 10, "height": 10}'
+    annotation = f'[{{"label": "cat", "coordinates": {box}}}]'
+    write(root / "animals/a.json", f'[{{"image": "a.jpg", "annotations": {annotation}}}]')
+    image(root / "kitti/training/image_2/a.png")
+    write(root / "kitti/training/label_2/a.txt", "Car 0 0 0 4 5 14 15 1 1 1 1 1 1 0\n")
+    image(root / "sa_000000/a.jpg")
+    runs = '{"size": [20, 40], "counts": [85, 10, 705]}'
+    scores = '"predicted_iou": 0.9, "stability_score": 0.9'
+    write(
+        root / "sa_000000/a.json", f'[{{"segmentation": {runs}, "bbox": [4, 5, 1, 10], {scores}}}]'
+    )
+    image(root / "balloon/a.jpg")
+    shape = '{"name": "circle", "cx": 9, "cy": 9, "r": 4}'
+    region = f'{{"shape_attributes": {shape}, "region_attributes": {{}}}}'
+    write(root / "balloon/a.json", f'{{"a": {{"filename": "a.jpg", "regions": [{region}]}}}}')
     image(root / "raccoons/a.jpg")
     header = "filename,width,height,class,xmin,ymin,xmax,ymax"
     write(root / "raccoons/train.csv", f"{header}\na.jpg,40,20,raccoon,4,5,14,15\n")

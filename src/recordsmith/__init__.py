@@ -36,9 +36,9 @@ _HOMES = {
         "Steps Tensor Text Weighted bench"
     ),
     "sources": (
-        "Arrays CaptionedImages Coco CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
-        "ImageFolder ImagePairs LabelMe LabelStudio LeRobot Rows Shards Table Tfds Voc WebDataset "
-        "Yolo detect"
+        "Arrays CaptionedImages Coco CreateML CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
+        "ImageFolder ImagePairs Kitti LabelMe LabelStudio LeRobot Rows SegmentAnything Shards "
+        "Table Tfds Via Voc WebDataset Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

@@ -68,6 +68,7 @@ from recordsmith.loading import bench as bench
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import CaptionedImages as CaptionedImages
 from recordsmith.sources import Coco as Coco
+from recordsmith.sources import CreateML as CreateML
 from recordsmith.sources import CsvBoxes as CsvBoxes
 from recordsmith.sources import Cvat as Cvat
 from recordsmith.sources import Detection as Detection
@@ -76,13 +77,16 @@ from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
 from recordsmith.sources import ImagePairs as ImagePairs
+from recordsmith.sources import Kitti as Kitti
 from recordsmith.sources import LabelMe as LabelMe
 from recordsmith.sources import LabelStudio as LabelStudio
 from recordsmith.sources import LeRobot as LeRobot
 from recordsmith.sources import Rows as Rows
+from recordsmith.sources import SegmentAnything as SegmentAnything
 from recordsmith.sources import Shards as Shards
 from recordsmith.sources import Table as Table
 from recordsmith.sources import Tfds as Tfds
+from recordsmith.sources import Via as Via
 from recordsmith.sources import Voc as Voc
 from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo

@@ -6,6 +6,7 @@ Each layout is written by hand here, with the same boxes. Pycocotools must read 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -325,6 +326,89 @@ def _open_images(root: Path) -> None:
     write(root / "class-descriptions-boxable.csv", f"{described}/m/0ignored,Ignored\n")
 
 
+# -- CreateML, KITTI, VGG Image Annotator ----------------------------------------------------------
+
+
+def _createml(root: Path) -> None:
+    for split, stems in VALID.items():
+        items = []
+        for stem in stems:
+            image(root / f"{split}/{stem}.jpg")
+            boxes = [
+                {
+                    "label": kind,
+                    "coordinates": {
+                        "x": (x1 + x2) / 2,
+                        "y": (y1 + y2) / 2,
+                        "width": x2 - x1,
+                        "height": y2 - y1,
+                    },
+                }
+                for kind, x1, y1, x2, y2 in TRUTH[stem]
+            ]
+            items.append({"image": f"{stem}.jpg", "annotations": boxes})
+        write(root / f"{split}/_annotations.createml.json", json.dumps(items))
+
+
+def _kitti_in(folder: str, *others: str) -> Callable[[Path], None]:
+    """With calibrations, and as many test images of the same numbers."""
+
+    def text(stem: str) -> str:
+        rows = (f"{kind} 0.1 2 -1.58 {x1} {y1} {x2} {y2}" for kind, x1, y1, x2, y2 in TRUTH[stem])
+        return "".join(f"{row} 1.65 1.67 3.64 -0.65 1.71 46.70 -1.59\n" for row in rows)
+
+    def make(root: Path) -> None:
+        for stem in TRUTH:
+            image(root / f"{folder}/image_2/{stem}.jpg")
+            write(root / f"{folder}/label_2/{stem}.txt", text(stem))
+            write(root / f"{folder}/calib/{stem}.txt", "P0: 7.2e+02 0 0 0\n")
+            for other in others:
+                image(root / f"{other}/image_2/{stem}.jpg")
+
+    return make
+
+
+def _via_regions(stem: str) -> list[dict[str, Any]]:
+    regions = []
+    for kind, x1, y1, x2, y2 in TRUTH[stem]:
+        shape: dict[str, Any] = {"name": "rect", "x": x1, "y": y1}
+        shape |= {"width": x2 - x1, "height": y2 - y1}
+        if kind == "Dog":
+            xs, ys = [x1, x2, x2, x1], [y1, y1, y2, y2]
+            shape = {"name": "polygon", "all_points_x": xs, "all_points_y": ys}
+        regions.append({"shape_attributes": shape, "region_attributes": {"type": kind}})
+    return regions
+
+
+def _via_json(root: Path) -> None:
+    """What VIA 1 and 2 export, next to their projects."""
+    for split, stems in VALID.items():
+        items: dict[str, Any] = {}
+        for stem in stems:
+            image(root / f"{split}/{stem}.jpg")
+            regions: Any = _via_regions(stem)
+            if split == "valid":
+                regions = {str(number): region for number, region in enumerate(regions)}
+            more = {"size": 512, "file_attributes": {}}
+            items[f"{stem}.jpg512"] = {"filename": f"{stem}.jpg", "regions": regions, **more}
+        write(root / f"{split}/via_region_data.json", json.dumps(items))
+        project = {"_via_settings": {}, "_via_img_metadata": items, "_via_attributes": {}}
+        write(root / f"{split}/a_project.json", json.dumps(project))
+
+
+def _via_csv(root: Path) -> None:
+    header = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes"
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow([*f"#{header}".split(","), "region_attributes"])
+    for stem in TRUTH:
+        image(root / f"{stem}.jpg")
+        for number, region in enumerate(_via_regions(stem)):
+            cells = [json.dumps(cell) for cell in region.values()]
+            rows.writerow([f"{stem}.jpg", 512, "{}", 2, number, *cells])
+    write(root / "via_export_csv.csv", text.getvalue())
+
+
 # -- the tests -----------------------------------------------------------------------------------
 
 
@@ -370,6 +454,11 @@ LAYOUTS: Mapping[str, Layout] = {
     "DOTA of Roboflow": Layout(
         _dota_in("{0}/images", "{0}/labelTxt", is_roboflow=True), "dota", ("train", "valid")
     ),
+    "CreateML of Roboflow": Layout(_createml, "createml", ("train", "valid")),
+    "KITTI": Layout(_kitti_in("training", "testing"), "kitti"),
+    "KITTI's labels": Layout(_kitti_in("."), "kitti"),
+    "VIA": Layout(_via_json, "via", ("train", "valid")),
+    "VIA in CSV": Layout(_via_csv, "via"),
     "LabelMe": Layout(_labelme_in("photos", "photos"), "labelme"),
     "LabelMe in two folders": Layout(_labelme_in("images", "annotations", "labels.txt"), "labelme"),
     "CVAT": Layout(_cvat, "cvat"),
@@ -403,15 +492,6 @@ def test_layouts_are_packed(layout: Layout, tmp_path: Path) -> None:
         assert sorted(_by_pycocotools(root)) == sorted(TRUTH.values())
 
 
-_CREATEML = (
-    '[{"%s": "a.jpg", "%s": [{"label": "cat", "coordinates": '
-    '{"x": 9, "y": 10, "width": 10, "height": 10}}]}]'
-)
-_VIA_REGION = (
-    '"filename": "a.jpg", "size": 512, "regions": [{"shape_attributes": {"name": "rect", "x": 4, '
-    '"y": 5, "width": 10, "height": 10}, "region_attributes": {"type": "cat"}}], '
-    '"file_attributes": {}'
-)
 _VOTT_ASSET = (
     '"asset": {"format": "jpg", "id": "1f", "name": "a.jpg", "path": "file:a.jpg", "size": '
     '{"width": 40, "height": 20}, "state": 2, "type": 1}, "regions": [{"id": "x", "type": '
@@ -432,8 +512,6 @@ _KITTI = "Car 0.00 0 -1.58 4.00 5.00 14.00 15.00 1.65 1.67 3.64 -0.65 1.71 46.70
 _DOTA = "4.0 5.0 14.0 5.0 14.0 15.0 4.0 15.0 plane 0"
 
 RECOGNISED = [
-    ("CreateML", "train/_annotations.createml.json", _CREATEML % ("image", "annotations")),
-    ("CreateML", "a.json", _CREATEML % ("imagefilename", "annotation")),
     (
         "VoTT",
         "vott-json-export/x-export.json",
@@ -473,16 +551,6 @@ RECOGNISED = [
             f'[{{{_LABEL_STUDIO_VALUE}, "rectanglelabels": ["cat"]}}]}}]'
         ),
     ),
-    (
-        "Segment Anything",
-        "sa_1.json",
-        (
-            '{"image": {"image_id": 1, "width": 40, "height": 20, '
-            '"file_name": "sa_1.jpg"}, "annotations": [{"bbox": [4, 5, 10, 10], "area": 100, '
-            '"segmentation": {"size": [20, 40], "counts": "x"}, "predicted_iou": 0.9, '
-            '"point_coords": [[1, 2]], "crop_box": [0, 0, 40, 20], "stability_score": 0.98}]}'
-        ),
-    ),
     ("the LabelMe web tool", "Annotations/a.xml", _WEB_XML.format(_WEB_OBJECT)),
     ("the LabelMe web tool", "Annotations/b.xml", _WEB_XML.format("")),
     ("the LabelMe web tool", "a.xml", f"<annotation>{_WEB_OBJECT}</annotation>"),
@@ -492,12 +560,32 @@ RECOGNISED = [
         "0--Parade/a.jpg\n1\n4 5 10 10 0 0 0 0 0 0 \n",
     ),
     ("MOT", "MOT17-02/gt/gt.txt", "1,1,4,5,10,10,1,1,0.86\n2,1,5,5,10,10,1,1,0.86\n"),
+    ("KITTI tracking", "label_02/0000.txt", f"0 1 {_KITTI}\n5 -1 {_KITTI} 0.9\n"),
+    ("VisDrone", "annotations/a.txt", "4,5,10,10,1,4,0,0\n4,5,10,10,0,0,0,0,\n"),
+    ("VIA 3", "a.json", '{"project": {"pid": "p", "vid_list": []}, "config": {}, "attribute": {}}'),
+    ("V7 Darwin", "a.json", '{"version": "2.0", "schema_ref": "u", "item": {}, "annotations": []}'),
+    ("SuperAnnotate", "a.jpg.json", '{"metadata": {}, "instances": [{"className": "cat"}]}'),
+    (
+        "Scale AI",
+        "tasks.json",
+        '[{"task_id": "t", "params": {"attachment": "a.jpg"}, "response": {"annotations": []}}]',
+    ),
+    (
+        "nuImages",
+        "v1.0-mini/object_ann.json",
+        '[{"token": "t", "category_token": "c", "sample_data_token": "s", "bbox": [4, 5, 14, 15]}]',
+    ),
+    ("Labelbox", "export.ndjson", '{"data_row": {}, "media_attributes": {}, "projects": {}}\n'),
+    (
+        "Ultralytics NDJSON",
+        "a.ndjson",
+        '{"type": "dataset", "task": "detect", "class_names": {}}\n',
+    ),
+    ("CrowdHuman", "annotation_train.odgt", '{"ID": "a", "gtboxes": [{"tag": "person"}]}\n'),
     ("MOT", "seq/det/det.txt", "1,-1,4.5,5,10,10,0.9,-1,-1,-1\n"),
     ("CelebA", "list_attr_celeba.txt", "1\nSmiling Young\n000001.jpg -1  1\n"),
     ("CelebA", "Anno/identity_CelebA.txt", "000001.jpg 2880\n"),
     ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
-    ("KITTI object labels", "label_2/a.txt", f"{_KITTI}\n{_KITTI.replace('Car', 'DontCare')}\n"),
-    ("KITTI object labels", "results/a.txt", f"{_KITTI} 0.98"),
     (
         "Supervisely",
         "ds0/ann/a.jpg.json",
@@ -511,20 +599,6 @@ RECOGNISED = [
         "Supervisely",
         "ds0/ann/b.jpg.json",
         ('{"description": "", "tags": [], "size": {"height": 20, "width": 40}, "objects": []}'),
-    ),
-    ("VGG Image Annotator (VIA)", "via_region_data.json", '{"a.jpg512": {' + _VIA_REGION + "}}"),
-    (
-        "VGG Image Annotator (VIA)",
-        "via_project.json",
-        '{"_via_settings": {"ui": {}}, "_via_img_metadata": {"a.jpg512": {' + _VIA_REGION + "}}}",
-    ),
-    (
-        "VGG Image Annotator (VIA)",
-        "via.csv",
-        (
-            "filename,file_size,file_attributes,region_count,"
-            'region_id,region_shape_attributes,region_attributes\na.jpg,512,"{}",1,0,"{}","{}"\n'
-        ),
     ),
     (
         "BDD100K",
@@ -594,6 +668,10 @@ ORDINARY = {
     "corners.txt": f"{_DOTA}\nplane 1\n",
     "regions.csv": "filename,region_count,label\na.jpg,1,cat\n",
     "notes.txt": "",
+    "numbers.txt": "4,5,10,10,1,4,0,0\n",
+    "project.json": '{"project": "x", "config": {}, "metadata": {"instances": 3}}',
+    "tasks.json": '[{"task_id": 1, "response": "ok"}]',
+    "lines.ndjson": '{"type": "dataset", "task": "x"}',
 }
 
 
@@ -613,7 +691,7 @@ def test_files_that_are_read_are_not_recognised_as_others(layout: Layout, tmp_pa
 
 
 def test_a_row_that_the_head_cuts_off_is_not_compared() -> None:
-    assert recognise_annotations("a.txt", f"{_KITTI}\n{_KITTI[:30]}".encode()) is not None
+    assert recognise_annotations("a.txt", f"0 1 {_KITTI}\n0 2 {_KITTI[:30]}".encode()) is not None
 
 
 @pytest.mark.parametrize("text", ["[" * 65_536, "1 " * 32_768, "1" * 65_536, "a\n" * 32_768,

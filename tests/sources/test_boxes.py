@@ -231,7 +231,8 @@ def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     assert placer.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
 
 
-@pytest.mark.parametrize("source", [rs.Voc, rs.Coco, rs.LabelMe, rs.Cvat, rs.CsvBoxes, rs.Yolo])
+@pytest.mark.parametrize("source", [rs.Voc, rs.Coco, rs.LabelMe, rs.Cvat, rs.CsvBoxes, rs.Yolo,
+                                    rs.CreateML, rs.Kitti, rs.SegmentAnything, rs.Via])  # fmt: skip
 def test_all_sources_of_boxes_have_the_option(tmp_path: Path, source: Any) -> None:
     assert "drawn" not in source(tmp_path).describe()
     assert source(tmp_path, drawn="stored").describe()["drawn"] == "stored"

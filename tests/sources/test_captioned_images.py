@@ -70,7 +70,7 @@ def test_captions_of_images(tmp_path: Path, images: ModuleType) -> None:
         (["a cat", None, None, "b"], "captions"),
         (["a cat", None, None, None], None),
         (["0 .5 .5 .1 .1", "a cat", "b", "c"], "yolo"),
-        (["Car 0.00 0 -1.5 600 150 620 190 1.4 1.5 3.6 2.8 1.7 8.4 -1.5"] * 4, None),
+        (["Car 0.00 0 -1.5 600 150 620 190 1.4 1.5 3.6 2.8 1.7 8.4 -1.5"] * 4, "kitti"),
         (["377,117,463,117,465,130,378,130,Genaxis Theatre"] * 4, None),
         (["7"] * 4, None),
     ],

@@ -11,11 +11,15 @@ from recordsmith.sources.archives.webdataset import EMPTY_KINDS as EMPTY_KINDS
 from recordsmith.sources.archives.webdataset import MEMBER as MEMBER
 from recordsmith.sources.archives.webdataset import WebDataset as WebDataset
 from recordsmith.sources.boxes.formats.coco import Coco as Coco
+from recordsmith.sources.boxes.formats.createml import CreateML as CreateML
 from recordsmith.sources.boxes.formats.csv_boxes import CsvBoxes as CsvBoxes
 from recordsmith.sources.boxes.formats.cvat import Cvat as Cvat
 from recordsmith.sources.boxes.formats.dota import Dota as Dota
+from recordsmith.sources.boxes.formats.kitti import Kitti as Kitti
 from recordsmith.sources.boxes.formats.label_studio import LabelStudio as LabelStudio
 from recordsmith.sources.boxes.formats.labelme import LabelMe as LabelMe
+from recordsmith.sources.boxes.formats.segment_anything import SegmentAnything as SegmentAnything
+from recordsmith.sources.boxes.formats.via import Via as Via
 from recordsmith.sources.boxes.formats.voc import Voc as Voc
 from recordsmith.sources.boxes.formats.yolo import Yolo as Yolo
 from recordsmith.sources.class_folders.captioned_images import CaptionedImages as CaptionedImages

@@ -209,11 +209,17 @@ def detect(
             raise OptionError(
                 option="leave_out", value=name, expected=f"a file or folder in {root}, or a pattern"
             )
-    tables = itertools.islice(tree.files(".csv", depth=2), MAX_TABLES)
-    tree.foreign = frozenset(p for p in tables if recognise_annotations(p, tree.head(p)))
+    tables = itertools.islice(tree.files(".csv", ".ndjson", depth=2), MAX_TABLES)
+    tree.foreign = frozenset(path for path in tables if _is_annotation(path, tree.head(path)))
     if format is None:
         check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
+
+
+def _is_annotation(path: str, head: bytes) -> bool:
+    """Whether a table is of annotations that are no rows of a table."""
+    is_via = path.lower().endswith(".csv") and FORMATS["via"].box_format.matches(head)
+    return is_via or recognise_annotations(path, head) is not None
 
 
 def _path_below(root: Location, name: str) -> str:

@@ -32,6 +32,7 @@ _SOURCES = {
         "boxes.formats.coco.Coco",
         "annotations images label_map boxes drawn object_masks class_from",
     ),
+    "createml": ("boxes.formats.createml.CreateML", "annotations images label_map boxes drawn"),
     "csv-boxes": (
         "boxes.formats.csv_boxes.CsvBoxes",
         "annotations images label_map boxes drawn boxes_as image_column split_column label_column",
@@ -41,11 +42,20 @@ _SOURCES = {
         "annotations images label_map boxes drawn object_masks class_from",
     ),
     "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
+    "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn class_from"),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column class_from",
     ),
     "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "segment-anything": (
+        "boxes.formats.segment_anything.SegmentAnything",
+        "label_map boxes drawn object_masks class_from",
+    ),
+    "via": (
+        "boxes.formats.via.Via",
+        "annotations images label_map boxes drawn object_masks class_from",
+    ),
     "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
     "yolo": (
         "boxes.formats.yolo.Yolo",
@@ -59,14 +69,18 @@ FORMATS: LazyTable[Any] = LazyTable(
 )
 OPTIONS = {name: frozenset(options.split()) for name, (_, options) in _SOURCES.items()}
 BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "coco": (".json",),
+    "createml": (".json",),
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
     "dota": (".txt",),
+    "kitti": (".txt",),
     "label-studio": (".json",),
     "labelme": (".json",),
+    "segment-anything": (".json",),
+    "via": (".json", ".csv"),
     "voc": (".xml",),
     "yolo": (".txt", ".yaml", ".yml", ".data"),
+    "coco": (".json",),  # reads any file of JSON that no other format reads
 }
 """Those of annotated images, `AnnotatedSource`, and the suffixes of their files."""
 

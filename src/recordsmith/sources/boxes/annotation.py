@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from recordsmith.dataset import MAX_KEYPOINTS, KeypointClass
+from recordsmith.dataset import MAX_KEYPOINTS, KeypointClass, json_fault
 from recordsmith.format.example import Kind, keys
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
@@ -38,6 +38,9 @@ MAX_OBJECTS = 100_000
 MAX_ATTRIBUTES = 64
 """Different ones of all objects: each is a feature of every record."""
 
+MAX_ENTRY_BYTES = 1 << 23
+"""Of an image or annotation in JSON, such as one with its polygons."""
+
 MAX_TOKEN_BYTES = 1 << 22
 """Of a tag or text in XML, such as a polygon of CVAT."""
 
@@ -55,6 +58,9 @@ _UTF16_STARTS = (
     (b"<\0", "utf-16-le"),
     (b"\0<", "utf-16-be"),
 )
+_BYTE = re.compile(r" \(byte (\d+)\)")
+_NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
+_ELLIPSE_POINTS = 64
 _ENCODING = re.compile(r"ascii|iso8859|cp125|cp9|koi8|gb|big5|shift_jis|euc_")
 """How the names of codecs begin that extend ASCII without shift sequences."""
 
@@ -472,14 +478,25 @@ def rotated_object(
     """An object with a box that is rotated clockwise about its centre."""
     xmin, ymin, xmax, ymax = corners
     x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
-    angle = math.radians(degrees % 360)  # NaN, if it is infinite
-    cosine, sine = math.cos(angle), math.sin(angle)
-    offsets = (
-        (side - x, end - y)
-        for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
-    )
-    points = [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
-    return quad_object(where, name, points, extra)
+    sides = ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
+    offsets = ((side - x, end - y) for side, end in sides)
+    return quad_object(where, name, _turned(x, y, offsets, math.radians(degrees % 360)), extra)
+
+
+def ellipse(
+    x: float, y: float, radius_x: float, radius_y: float, radians: float = 0
+) -> list[tuple[float, float]]:
+    """Points of an ellipse that is rotated clockwise about its centre."""
+    turns = (2 * math.pi * step / _ELLIPSE_POINTS for step in range(_ELLIPSE_POINTS))
+    offsets = ((radius_x * math.cos(turn), radius_y * math.sin(turn)) for turn in turns)
+    return _turned(x, y, offsets, radians % (2 * math.pi))
+
+
+def _turned(
+    x: float, y: float, offsets: Iterable[tuple[float, float]], angle: float
+) -> list[tuple[float, float]]:
+    cosine, sine = math.cos(angle), math.sin(angle)  # NaN, if it was infinite
+    return [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
 
 
 def object_of_points(
@@ -498,6 +515,43 @@ def object_of_points(
     xs, ys = zip(*labelled, strict=True)
     corners = (min(xs), min(ys), max(xs), max(ys))
     return AnnotatedObject(where, name, corners, None, extra, points=points)
+
+
+def json_text(data: bytes, name: str) -> bytes:
+    """JSON as UTF-8, with NaN and infinite numbers of Python as texts of the same length."""
+    data = text_as_utf8(data, name).removeprefix(codecs.BOM_UTF8)
+    if b"NaN" not in data and b"Infinity" not in data:
+        return data
+    return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
+
+
+def decode_json(
+    data: bytes | msgspec.Raw, name: str, kind: Any, what: str, remedy: str = ""
+) -> Any:
+    """Decode JSON in UTF-8, or one of its entries, called `name` in messages.
+
+    what: the entry, or what the file is expected to be.
+    remedy: for another structure.
+    """
+    is_entry = isinstance(data, msgspec.Raw)
+    if is_entry and len(memoryview(data)) > MAX_ENTRY_BYTES:
+        problem = f"{what} is longer than {MAX_ENTRY_BYTES:,} bytes"
+        raise SourceError(problem, path=name, remedy="Remove it, or simplify its segmentation.")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except UnicodeDecodeError:
+        raise encoding_error(name, f"{what}: not valid UTF-8") from None
+    except msgspec.ValidationError as error:
+        what = what if is_entry else f"not {what}"
+        raise SourceError(f"{what}: {error}", path=name, remedy=remedy) from None
+    except msgspec.DecodeError as error:
+        match, text = _BYTE.search(str(error)), bytes(data)
+        stop = int(match[1]) if match else len(text)
+        shown = text[stop : stop + 30].decode("utf-8", "replace")
+        problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+        raise SourceError(problem, path=name, line=text.count(b"\n", 0, stop) + 1) from None
+    except RecursionError as error:
+        raise SourceError(json_fault(error), path=name) from None
 
 
 def as_utf8(data: bytes, errors: str = "strict") -> bytes:

@@ -57,6 +57,7 @@ _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels", "labeltxt", "annfiles")
 )
+_LABELS = re.compile(r"(^|/)label(\w*)", re.IGNORECASE)
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
 _OTHER_NAME = "annotations name another image than their file name does"
@@ -138,7 +139,9 @@ class SharedAnnotationSource(AnnotatedSource):
             raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
         for split, file in files.items():
             entries |= _unlisted(index, file, entries, split)
-        self._leave_unannotated(index, {entry.image: 1 for entry in entries.values()})
+        used = {entry.image for entry in entries.values()}
+        what = "missing from annotation files skipped"
+        self._leave_unannotated(index, index.paths, used, what)
         read = {name for f in files.values() for name in (f.name, *(c.name for c in f.captions))}
         index.account.read(Role.ANNOTATION, {name for name in read if name in index})
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
@@ -352,7 +355,7 @@ class PerImageAnnotationSource(AnnotatedSource):
                 _find_image(index, layout, entry, suffix)
             _add(entries, entry)
         _check_faults(entries.values(), len(layout.documents))
-        if lists := _find_lists(index, layout.base, entries.values()):
+        if lists := self._lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
             of_splits = {path for paths in lists.values() for path in paths}
             index.account.read(Role.LIST, of_splits)
@@ -360,19 +363,23 @@ class PerImageAnnotationSource(AnnotatedSource):
             for name, split in splits_by_folder(entries).items():
                 entries[name].split = split
             used = {entry.image for entry in entries.values()}
-            left = [path for path in layout.image_paths if path not in used]
-            what, check = "without an annotation file skipped", Check.IMAGE_WITHOUT_ANNOTATION
-            index.account.leave(Reason.NO_ANNOTATION, left, "image", what, check)
+            what = "without an annotation file skipped"
+            self._leave_unannotated(index, layout.image_paths, used, what)
             notices = []
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
         other = [path for path in index.paths if _is_list(layout.base, path)]
         unused = [path for path in other if path not in index.account]
         index.account.leave(Reason.OTHER_TASK, unused, "list", "skipped")
+        foreign = [path for path in foreign if path not in index.account]
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._all_classes(index, (), contents)
         return ListedImages(entries, classes, [*notices, *more], contents=contents)
+
+    def _lists(self, index: FileIndex, base: str, entries: Iterable[Entry]) -> dict[str, list[str]]:
+        """The lists of the images of each split; empty without any."""
+        return _find_lists(index, base, entries)
 
     def _read(self, index: FileIndex, document: str, contents: Contents) -> Entry | None:
         """The entry of an annotation file, whose image is not known; None for other files."""
@@ -437,7 +444,9 @@ class _Layout:
     def folders_for(self, document: str) -> list[str]:
         """Where to look for the image of an annotation file, best first."""
         mirrored = self.images + posixpath.dirname(document[len(self.annotations) :])
-        candidates = (mirrored, posixpath.dirname(document), self.images, self.base)
+        folder = posixpath.dirname(document)
+        images = _LABELS.sub(r"\1image\2", folder)  # label_2/ of KITTI and image_2/
+        candidates = (mirrored, images, folder, self.images, self.base)
         return list(dict.fromkeys(folder.rstrip("/") for folder in candidates))
 
 

@@ -17,7 +17,7 @@ from recordsmith.stores import Location
 from recordsmith.support.errors import option
 
 _MAX_COMPARED = 10_000
-_SIMILAR = {".txt": "yolo", ".json": "labelme", ".xml": "voc", ".csv": "csv-boxes"}
+_SIMILAR = {".txt": "yolo", ".json": "labelme", ".xml": "voc", ".ndjson": "coco", ".odgt": "coco"}
 _WITHOUT = (
     f"To pack the images without annotations, pass {option('format', 'files')} or "
     f"{option('format', 'folder')}."

@@ -19,8 +19,8 @@ _MAX_ROWS = 20
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATUM = (
-    "Convert it: pip install datumaro, then datum convert -if {} -i FOLDER -f coco -o NEW_FOLDER "
-    "-- --save-media."
+    "Convert it: pip install 'datumaro[cli]', then datum convert -if {} -i FOLDER -f "
+    "coco_instances -o NEW_FOLDER -- --save-media."
 )
 _LABEL_KINDS = ("rectangle", "polygon", "brush")  # of Label Studio
 
@@ -54,10 +54,10 @@ def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
     return None
 
 
-def _json(starts: str, *choices: str) -> _Matches:
+def is_json_with(starts: str, *choices: str) -> Callable[[bytes], bool]:
     """Whether JSON begins with one of some characters, and has all keys of one of the choices."""
 
-    def matches(_: str, head: bytes) -> bool:
+    def matches(head: bytes) -> bool:
         text = head.removeprefix(codecs.BOM_UTF8).lstrip()
         is_alike = text.startswith(tuple(start.encode() for start in starts))
         return is_alike and any(
@@ -65,6 +65,11 @@ def _json(starts: str, *choices: str) -> _Matches:
         )
 
     return matches
+
+
+def _json(starts: str, *choices: str) -> _Matches:
+    matches = is_json_with(starts, *choices)
+    return lambda _, head: matches(head)
 
 
 def _named(pattern: str) -> _Matches:
@@ -85,14 +90,26 @@ def are_numbers(cells: Sequence[bytes]) -> bool:
     return all(len(cell) < 40 and _NUMBER.fullmatch(cell) for cell in cells)
 
 
-def _is_kitti(_: str, head: bytes) -> bool:
-    """A class, then 14 or 15 numbers: occlusion, angle, box, size, position, and a score."""
+def _is_kitti_tracking(_: str, head: bytes) -> bool:
+    """A frame and a track, then a row of KITTI's object labels."""
     rows = first_rows(head)
     return bool(rows) and all(
-        len(row) in (15, 16)
-        and not are_numbers(row[:1])
-        and are_numbers(row[1:])
-        and row[2] in (b"-1", b"0", b"1", b"2", b"3")
+        len(row) in (17, 18)
+        and are_numbers(row[:2])
+        and not are_numbers(row[2:3])
+        and are_numbers(row[3:])
+        for row in rows
+    )
+
+
+def _is_visdrone(path: str, head: bytes) -> bool:
+    """A box, whether it counts, a class, truncation and occlusion, in annotations/."""
+    rows = first_rows(head, b",") if _named(r"annotations/[^/]+\.txt")(path, head) else []
+    return bool(rows) and all(
+        len(row) in (8, 9)
+        and are_numbers(row[:8])
+        and row[4] in (b"0", b"1")
+        and row[8:] in ([], [b""])
         for row in rows
     )
 
@@ -117,28 +134,12 @@ def _is_labelme_web(_: str, head: bytes) -> bool:
     return has_size or b"LabelMe Webtool" in head or (b"<polygon>" in head and b"<pt>" in head)
 
 
-def _is_via_csv(_: str, head: bytes) -> bool:
-    line = head.partition(b"\n")[0]
-    return b"region_shape_attributes" in line and b"filename" in line
-
-
-_VIA = ("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format.")
 _VOTT = (
     "VoTT",
     _DATUM.format("vott_json"),
     _json("{", "asset regions size version", "assets securityToken tags"),
 )
 _JSON = (
-    (
-        "CreateML",
-        "Export it as COCO from the tool that made it, such as Roboflow.",
-        _json(
-            "[",
-            "image annotations label coordinates width",
-            "image annotation label coordinates width",
-            "imagefilename annotation label coordinates width",
-        ),
-    ),
     _VOTT,
     (
         "Datumaro",
@@ -156,48 +157,95 @@ _JSON = (
         _json("{", "completed_by result task"),
     ),
     (
-        "Segment Anything",
-        "Its masks have no classes: convert it to a COCO file with a category for each mask.",
-        _json("[{", "predicted_iou stability_score segmentation"),
-    ),
-    (
         "Supervisely",
         "Export the project from Supervisely as COCO.",
         _json("{", "size objects classTitle", "description tags size height width objects"),
     ),
     (
-        *_VIA,
-        _json(
-            "{",
-            "_via_settings _via_img_metadata",
-            "filename regions file_attributes",
-            "filename regions shape_attributes",
-        ),
+        "BDD100K",
+        "Convert it to COCO with bdd100k.label.to_coco of the repository bdd100k/bdd100k.",
+        _json("[{", "name labels category box2d"),
     ),
     (
-        "BDD100K",
-        "Convert it to COCO with to_coco of the package scalabel.",
-        _json("[{", "name labels category box2d"),
+        "VIA 3",
+        "Export the project from VIA 3 in COCO format.",
+        _json("{", "project vid_list config attribute"),
+    ),
+    (
+        "V7 Darwin",
+        "Convert it: pip install darwin-py, then darwin convert coco FOLDER NEW_FOLDER.",
+        _json("{", "schema_ref item annotations"),
+    ),
+    (
+        "SuperAnnotate",
+        "Convert it to COCO with export_annotation of the package superannotate.",
+        _json("{", "metadata instances className", "metadata instances tags comments"),
+    ),
+    (
+        "Scale AI",
+        (
+            'Convert it to CSV: jq -r \'["filename", "left", "top", "width", "height", "class"], '
+            "(.[] | .params.attachment as $image | .response.annotations[] | [$image, .left, .top, "
+            ".width, .height, .label]) | @csv' FILE > NEW_FILE."
+        ),
+        _json("[", "task_id params attachment response annotations"),
+    ),
+    (
+        "nuImages",
+        "Convert it to COCO with tools/dataset_converters/nuimage_converter.py of mmdetection3d.",
+        _json("[", "category_token sample_data_token bbox"),
+    ),
+)
+_NDJSON = (
+    (
+        "Labelbox",
+        (
+            "Convert it: pip install labelformat, then labelformat convert --task "
+            "object-detection --input-format labelbox --input-file FILE --category-names "
+            "CLASS,CLASS --output-format coco --output-file NEW_FILE."
+        ),
+        _json("{[", "data_row media_attributes projects"),
+    ),
+    (
+        "Ultralytics NDJSON",
+        "Convert it to YOLO with convert_ndjson_to_yolo of the package ultralytics.",
+        _json("{", "type task class_names"),
     ),
 )
 _TEXT = (
     ("WIDER FACE", _DATUM.format("wider_face"), _named(r"wider_face_[a-z_]+_gt\.txt")),
     ("MOT", _DATUM.format("mot_seq"), _is_mot),
     (
+        "KITTI tracking",
+        (
+            "Write a file for each frame: in the folder of the labels, for f in *.txt; do mkdir "
+            '${f%.txt}; awk -v d=${f%.txt} \'{p = sprintf("%s/%06d.txt", d, $1); $1 = $2 = ""; '
+            "print substr($0, 3) > p}' $f; rm $f; done."
+        ),
+        _is_kitti_tracking,
+    ),
+    (
+        "VisDrone",
+        "Convert it to YOLO with the script in VisDrone.yaml of the package ultralytics.",
+        _is_visdrone,
+    ),
+    (
         "CelebA",
         "Save it as CSV with a column of image names, next to the folder of images.",
         _named(r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"),
     ),
-    (
-        "KITTI object labels",
-        "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
-        _is_kitti,
-    ),
 )
 _RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
-    ".json": _JSON,
+    ".json": (*_JSON, *_NDJSON),
+    ".ndjson": _NDJSON,
+    ".odgt": (
+        (
+            "CrowdHuman",
+            "Convert it to COCO with tools/convert_crowdhuman_to_coco.py of ByteTrack.",
+            _json("{", "gtboxes"),
+        ),
+    ),
     ".vott": (_VOTT,),
     ".xml": (("the LabelMe web tool", _DATUM.format("label_me"), _is_labelme_web),),
     ".txt": _TEXT,
-    ".csv": ((*_VIA, _is_via_csv),),
 }

@@ -9,7 +9,7 @@ reports it like any other bad sample.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, TypedDict, get_args
@@ -218,17 +218,18 @@ class AnnotatedSource(TreeSource):
             account.leave_other(path)
         return index.tree.finish(account)
 
-    def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
+    def _leave_unannotated(
+        self, index: FileIndex, paths: Iterable[str], images: Collection[str], what: str
+    ) -> None:
         """Leave out images that are not in `images`: test images, or others without annotation."""
         splits = {find_split(path) for path in images}
         left: dict[Reason, list[str]] = {Reason.UNLABELLED_SPLIT: [], Reason.NO_ANNOTATION: []}
-        for path in index.paths:
+        for path in paths:
             if has_image_name(path) and path not in images:
                 is_test = find_split(path) not in (None, *splits)
                 left[Reason.UNLABELLED_SPLIT if is_test else Reason.NO_ANNOTATION].append(path)
-        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        for reason, paths in left.items():
-            index.account.leave(reason, paths, "image", what, check)
+        for reason, others in left.items():
+            index.account.leave(reason, others, "image", what, Check.IMAGE_WITHOUT_ANNOTATION)
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:

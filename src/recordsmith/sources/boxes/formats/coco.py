@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import LARGEST_LABEL, MAX_KEYPOINTS, KeypointClass, json_fault
+from recordsmith.dataset import LARGEST_LABEL, MAX_KEYPOINTS, KeypointClass
 from recordsmith.format.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
+    MAX_ENTRY_BYTES,
     MAX_OBJECTS,
     AnnotatedImage,
     AnnotatedObject,
@@ -25,10 +26,11 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Points,
     attributes_in,
+    decode_json,
     encoding_error,
     is_class_name,
+    json_text,
     rotated_object,
-    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
@@ -39,19 +41,16 @@ from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.support.errors import Problems, SourceError, option
 from recordsmith.support.words import count
 
-MAX_ENTRY_BYTES = 1 << 23
-"""Of an entry of a list, such as an annotation with its polygons."""
-
 _LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
 _KEY = re.compile(
     rb'"(file_name|image_id|supercategory|category_id|segmentation|bbox|iscrowd)"\s*:'
 )
-_BYTE = re.compile(r" \(byte (\d+)\)")
+_OF_ONE_IMAGE = re.compile(rb'"(image"\s*:\s*\{|predicted_iou")')  # of Segment Anything
 _TASK = re.compile(r"(?:instances|person_keypoints)(?=[^/]*$)")
-_NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _KINDS = {str: "text", float: "a fraction", bool: "a truth value", type(None): "missing"}
+_NO_TABLE = "Write the rows of a table as JSON Lines: an object in each line."
 _NOT_REQUESTED = "object masks are not requested"
 _NO_ID = -1
 _SPLIT_FILE = "_annotations.coco.json"
@@ -82,7 +81,9 @@ def matches(head: bytes) -> bool:
     head = head.removeprefix(codecs.BOM_UTF8).lstrip()
     lists = {match[1] for match in _LIST.finditer(head)}
     is_known = len(lists) > 1 or (bool(lists) and _KEY.search(head) is not None)
-    return head.startswith(b"{") and is_known
+    is_of_one = lists == {b"annotations"} and _OF_ONE_IMAGE.search(head) is not None
+    is_other = is_of_one and b'"category_id"' not in head
+    return head.startswith(b"{") and is_known and not is_other
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -111,13 +112,6 @@ def _is_caption(item: _Annotation) -> bool:
 
 def _decode(raw: msgspec.Raw) -> _Annotation:
     return msgspec.json.decode(raw, type=_Annotation)
-
-
-def _finite(data: bytes) -> bytes:
-    """JSON of Python with NaN and infinite numbers as texts of the same length."""
-    if b"NaN" not in data and b"Infinity" not in data:
-        return data
-    return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
 
 
 def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
@@ -210,7 +204,7 @@ class _CocoFile:
 
     def __init__(self, file: AnnotationFile) -> None:
         self._file = file
-        self._data = _finite(text_as_utf8(file.location.read(), file.name))
+        self._data = json_text(file.location.read(), file.name)
         self._counted = 0, 1  # a position in the file, and its line
         self._outlines = 0
         self._has_ids = False
@@ -242,22 +236,9 @@ class _CocoFile:
 
     def _document(self) -> _Document:
         data, file = self._data, self._file
-        start = len(codecs.BOM_UTF8) * data.startswith(codecs.BOM_UTF8)
-        try:
-            document = msgspec.json.decode(memoryview(data)[start:], type=_Document)
-        except msgspec.DecodeError as error:
-            match = _BYTE.search(str(error))
-            stop = start + int(match[1]) if match else len(data)
-            shown = data[stop : stop + 30].decode("utf-8", "replace")
-            problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
-            remedy = ""
-            if isinstance(error, msgspec.ValidationError):
-                problem = f"not a COCO annotation file: {error}"
-                if data[:64].lstrip()[:1] == b"[":
-                    remedy = "Write the rows of a table as JSON Lines: an object in each line."
-            raise self._error(problem, stop, remedy) from None
-        except RecursionError as error:
-            raise SourceError(json_fault(error), path=file.name) from None
+        remedy = _NO_TABLE if data[:64].lstrip()[:1] == b"[" else ""
+        what = "a COCO annotation file"
+        document: _Document = decode_json(data, file.name, _Document, what, remedy)
         if document.images is None:
             raise SourceError(
                 "not a COCO annotation file: the list images is missing; expected the lists "

@@ -267,13 +267,13 @@ def _rows(file: BinaryIO, columns: BoxColumns, name: str) -> Iterator[tuple[int,
                 raise encoding_error(name, line=number) from None
 
     is_header = columns.line > 0
-    for line, row in _csv_rows(lines(), columns.delimiter, name):
+    for line, row in csv_rows(lines(), columns.delimiter, name):
         if row and not is_header:
             yield line, row
         is_header &= not row
 
 
-def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the cells of each row."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)  # no quote is open at the end
@@ -290,7 +290,7 @@ def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]
     """Open Images' class names by their ids, such as /m/01yrx."""
     names: dict[str, str] = {}
     for path in paths:
-        for _, row in _csv_rows(io.StringIO(read_text(index.root / path)), ",", path):
+        for _, row in csv_rows(io.StringIO(read_text(index.root / path)), ",", path):
             if len(row) >= 2 and row[0].startswith("/"):
                 names.setdefault(row[0], row[1])
     used: dict[str, str] = {}

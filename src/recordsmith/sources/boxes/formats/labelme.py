@@ -19,6 +19,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    ellipse,
     encoding_error,
     is_class_name,
     object_of_points,
@@ -41,7 +42,6 @@ _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
 _KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s*:')
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
-_CIRCLE_POINTS = 64
 _ROTATED = ("rotation", "oriented_rectangle")
 _POINT_COUNTS = {
     "rectangle": (2, 4),
@@ -148,7 +148,8 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     if fault or points is None:
         return AnnotatedObject(where, name, fault=fault)
     if kind == "circle":
-        points = _circle(*points)
+        radius = math.dist(*points)
+        points = ellipse(*points[0], radius, radius)
     if kind in ("polygon", "circle"):
         return outlined(where, name, points)
     if kind in _ROTATED or (len(points) == 4 and not _is_upright(points)):
@@ -165,12 +166,6 @@ def _point(shape: Mapping[str, Any]) -> tuple[float, float, int]:
     points = _points(shape.get("points")) or ()
     x, y = points[0] if len(points) == 1 else (math.nan, math.nan)
     return x, y, 1 if shape.get("difficult") is True else 2  # X-AnyLabeling: hidden
-
-
-def _circle(center: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
-    (x, y), radius = center, math.dist(center, edge)
-    turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
-    return [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
 
 
 def _is_upright(points: Collection[tuple[float, float]]) -> bool:

@@ -1,0 +1,124 @@
+"""KITTI's object labels: a text file for each image, with 15 values in a row for each object."""
+
+from __future__ import annotations
+
+import io
+import math
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+
+from recordsmith.sources.boxes.annotation import (
+    MAX_OBJECTS,
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+    Entry,
+    encoding_error,
+    text_as_utf8,
+    to_float,
+)
+from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.known_formats import are_numbers, first_rows
+from recordsmith.sources.files.file_index import FileIndex
+from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_OPENED, FileTree
+from recordsmith.stores import read_document
+
+_NAMES = ("truncated", "occluded", "alpha", "left", "top", "right", "bottom", "dimension_height",
+          "dimension_width", "dimension_length", "location_x", "location_y", "location_z",
+          "rotation_y", "score")  # fmt: skip
+_BOX, _SIZE, _IN_SPACE = slice(3, 7), slice(7, 10), slice(7, 14)
+_DONT_CARE = "DontCare"
+_LEFT_OUT = "regions of the class DontCare were left out"
+
+
+def _is_row(cells: Sequence[bytes]) -> bool:
+    """A class, then 14 or 15 numbers, the second of which is the occlusion."""
+    return (
+        len(cells) in (15, 16)
+        and not are_numbers(cells[:1])
+        and are_numbers(cells[1:])
+        and to_float(cells[2]) in (-1, 0, 1, 2, 3)
+    )
+
+
+def matches(head: bytes) -> bool:
+    rows = first_rows(head)
+    return bool(rows) and all(map(_is_row, rows))
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the image of a file; none for texts of another type, such as calibrations."""
+    data = text_as_utf8(read_document(file.location), file.name)
+    if not _is_label_folder(file.name) and not any(map(_is_row, first_rows(data[:HEAD_BYTES]))):
+        return
+    objects, notes = [], []
+    for line, text in enumerate(io.BytesIO(data), 1):
+        try:
+            name, *values = text.decode("utf-8-sig").split(None, len(_NAMES) + 1) or [""]
+        except UnicodeDecodeError:
+            raise encoding_error(file.name, line=line) from None
+        if name == _DONT_CARE:
+            notes.append((_LEFT_OUT, f"{file.name}, line {line}"))
+        elif name:
+            objects.append(_object(f"line {line}", name, values))
+        if max(len(objects), len(notes)) > MAX_OBJECTS:  # which are refused
+            break
+    yield AnnotatedImage(objects=objects, notes=notes)
+
+
+def _object(where: str, name: str, texts: Sequence[str]) -> AnnotatedObject:
+    values = [*map(to_float, texts)]
+    if len(values) not in (14, 15):
+        fault = f"found {len(values) + 1} values; expected 15, or 16 with a score"
+        return AnnotatedObject(where, name, fault=fault)
+    for key, text, value in zip(_NAMES, texts, values, strict=False):
+        if not math.isfinite(value):
+            fault = f"{key}: found {text!r:.60}; expected a number"
+            return AnnotatedObject(where, name, fault=fault)
+    left, top, right, bottom = values[_BOX]
+    attributes = dict(zip(_NAMES, values, strict=False))
+    for key in (*_NAMES[_BOX], *(_NAMES[_IN_SPACE] if max(values[_SIZE]) <= 0 else ())):
+        del attributes[key]
+    return AnnotatedObject(where, name, (left, top, right, bottom), attributes=attributes)
+
+
+def _is_label_folder(path: str) -> bool:
+    return "label" in posixpath.dirname(path).lower()
+
+
+class Kitti(
+    PerImageAnnotationSource,
+    box_format=BoxFormat(
+        "kitti",
+        ".txt",
+        matches,
+        parse,
+        what="images and boxes of text files such as {} (KITTI)",
+        has_attributes=True,
+        expected="label_2/*.txt of KITTI with image_2/",
+        has_outlines=False,
+    ),
+):
+    """Images with boxes in KITTI's text format for object detection.
+
+    Each sample has the image and box features of `Voc`. The other values of an object are its
+    attributes: `truncated`, `occluded` and `alpha`; of those with a box in space also
+    `dimension_height`, `dimension_width`, `dimension_length`, `location_x`, `location_y`,
+    `location_z` and `rotation_y`; and `score`, if there is one. Regions `DontCare` are left out.
+
+    Example:
+        rs.pack(rs.Kitti("kitti/training"), "packed")
+    """
+
+    @classmethod
+    def _matching(cls, tree: FileTree) -> list[str]:
+        """The first label files; there may be as many calibrations before them."""
+        texts = sorted(tree.files(".txt"), key=lambda path: not _is_label_folder(path))
+        return [path for path in texts[:MAX_OPENED] if matches(tree.head(path))]
+
+    def _lists(self, index: FileIndex, base: str, entries: Iterable[Entry]) -> dict[str, list[str]]:
+        lists = super()._lists(index, base, entries)
+        if any("testing/" in path for path in index.paths):
+            lists.pop("test", None)  # has no labels, and the same numbers as others
+        return lists
