@@ -29,8 +29,19 @@ from recordsmith.exporting.images import (
     read_mask,
 )
 from recordsmith.format.example import Features
-from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_value
-from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.format.example.feature_values import (
+    all_floats,
+    all_ints,
+    all_texts,
+    first_value,
+    object_values,
+)
+from recordsmith.format.example.keys import (
+    BOX,
+    KEYPOINT,
+    OBJECT_LABEL,
+    OBJECT_TEXT,
+)
 from recordsmith.support.errors import SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
@@ -44,6 +55,7 @@ class Object:
 
     xmin, ymin, xmax, ymax: float32 values, relative to the image.
     label, name: of its class.
+    points: x, y and visibility of its keypoints.
     """
 
     xmin: float
@@ -52,6 +64,7 @@ class Object:
     ymax: float
     label: int
     name: str
+    points: Sequence[Sequence[float]] = ()
 
 
 _NO_BOXES = (
@@ -119,14 +132,20 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
     if not all(np.isfinite(values).all() for values in edges):
         raise SourceError("an edge of a box is not a finite number")
     objects = []
+    points = object_values(example, KEYPOINT, count)
+    if points is None or not np.isfinite(points).all():
+        raise SourceError(f"the keypoints of its {count} objects are incomplete or not numbers")
     for number in range(count):
         label, name = classes.of(
             int(labels[number]) if len(labels) else None, names[number] if names else None, warn
         )
         ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
-        objects.append(Object(xmin, ymin, xmax, ymax, label, name))
+        objects.append(Object(xmin, ymin, xmax, ymax, label, name, points[number].tolist()))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
             warn(f"box {number} ({name}) is empty, inverted or outside the image")
+        labelled = points[number, points[number, :, 2] > 0, :2]
+        if ((labelled < 0) | (labelled > 1)).any():
+            warn(f"a keypoint of box {number} ({name}) is outside the image")
     return objects
 
 

@@ -3,8 +3,9 @@
     images/<split>/<name>, labels/<split>/<name>.txt, masks/<split>/<name>.png, data.yaml
 
 A line has class, centre and size, relative to the image, with enough decimals to restore the same
-float32 for every edge. If one edge of a box is less than 1e-8 of the other, float64 has no such
-centre, and the nearest edge is restored. Classes are renumbered from 0 without gaps if necessary.
+float32 for every edge; then x, y and visibility of each keypoint, if the dataset has any. If one
+edge of a box is less than 1e-8 of the other, float64 has no such centre, and the nearest edge is
+restored. Classes are renumbered from 0 without gaps if necessary.
 In `data.yaml`, the splits are train, val and test, as Ultralytics expects: `val` has the images of
 the split valid or validation.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,16 +26,18 @@ from recordsmith.exporting.boxes import (
     centre_and_extent,
     decimal,
     is_same,
+    shortest_float,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.format.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.format.example.keys import KEYPOINT, KEYPOINT_NUM, OBJECT_LABEL, SOURCE_ID
+from recordsmith.support.errors import SourceError
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
 
 class YoloFiles(BoxFolder):
-    also_kept = frozenset((SOURCE_ID,))
+    also_kept = frozenset((SOURCE_ID, *KEYPOINT, KEYPOINT_NUM))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
@@ -42,6 +45,8 @@ class YoloFiles(BoxFolder):
         if OBJECT_LABEL in dataset.schema.features and not labels:
             labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
+        self._points = dataset.keypoint_classes
+        self._point_count = max((len(known.names) for known in self._points.values()), default=0)
 
     def write(self, sample: BoxSample) -> None:
         example, split, image, mask, objects = sample
@@ -73,7 +78,7 @@ class YoloFiles(BoxFolder):
             f"  {number}: {_quoted(self._classes.names.get(label, str(label)))}\n"
             for label, number in self._numbers.items()
         ]
-        self._out.write("data.yaml", "".join(lines).encode())
+        self._out.write("data.yaml", "".join([*lines, *self._point_lines()]).encode())
 
     def _split_lines(self) -> list[str]:
         """Return the lines of `data.yaml` with the folders of the splits.
@@ -109,7 +114,45 @@ class YoloFiles(BoxFolder):
                     self._out.warn(f"box {number}: its edges cannot be restored exactly")
             (x, width), (y, height) = numbers
             label = self._numbers.setdefault(obj.label, len(self._numbers))
-            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
+            points = self._point_numbers(obj)
+            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height, *points)))}\n")
+        return lines
+
+    def _point_numbers(self, obj: Object) -> Iterator[float]:
+        """Yield x, y and visibility of all keypoints, as many for each object of the dataset."""
+        self._point_count = self._point_count or len(obj.points)
+        if len(obj.points) != self._point_count:
+            raise SourceError(
+                f"an object has {len(obj.points)} keypoints, others have {self._point_count}"
+            )
+        for x, y, visibility in obj.points:
+            yield from (shortest_float(np.float32(x)), shortest_float(np.float32(y)), visibility)
+
+    def _point_lines(self) -> list[str]:
+        """Return the lines of `data.yaml` about keypoints."""
+        if not self._point_count:
+            return []
+        lines = [f"kpt_shape: [{self._point_count}, 3]\n"]
+        pairs = {known.flip_pairs for known in self._points.values()}
+        if len(pairs) == 1 and (swapped := pairs.pop()) is not None:
+            numbers = [*range(self._point_count)]
+            for one, other in swapped:
+                numbers[one], numbers[other] = other, one
+            lines.append(f"flip_idx: {numbers}\n")
+        else:
+            self._out.tally.problems.add(
+                "data.yaml has no flip_idx, so Ultralytics does not flip images: which keypoints "
+                "change places is unknown, or differs between classes"
+            )
+        if self._points:
+            lines.append("kpt_names:\n")
+        lines += [
+            f"  {self._numbers[label]}: [{', '.join(map(_quoted, known.names))}]\n"
+            for label, known in self._points.items()
+            if label in self._numbers
+        ]
+        if any(known.skeleton for known in self._points.values()):
+            self._out.tally.problems.add("YOLO has no skeletons, so they are left out")
         return lines
 
 

@@ -53,11 +53,13 @@ OBJECT_ATTRIBUTE = "image/object/attribute/"
 KEYPOINT_X = "image/object/keypoint/x"
 KEYPOINT_Y = "image/object/keypoint/y"
 KEYPOINT_VISIBILITY = "image/object/keypoint/visibility"
+KEYPOINT = (KEYPOINT_X, KEYPOINT_Y, KEYPOINT_VISIBILITY)
 KEYPOINT_NUM = "image/object/keypoint/num"
 
 # four of each object, of rotated boxes: clockwise from the top left of the unturned box
 CORNER_X = "image/object/corner/x"
 CORNER_Y = "image/object/corner/y"
+CORNER = (CORNER_X, CORNER_Y)
 
 _MASK_WORDS = ("mask", "segment")
 _TARGET_WORDS = ("label", "depth")
