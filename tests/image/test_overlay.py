@@ -174,3 +174,37 @@ def test_tags_stay_inside_and_do_not_overlap() -> None:
 
 
 # -- tiles ---------------------------------------------------------------------------------------
+
+
+# -- rotated boxes, keypoints --------------------------------------------------------------------
+
+SIDE = 201
+BOX = (0.0, 0.0, 1.0, 1.0)
+POINTS = np.array([(0.2, 0.2, 2), (0.8, 0.2, 2), (0.8, 0.8, 1), (0.5, 0.5, 0), (-3, 4, 2)])
+
+
+def test_rotated_boxes_are_drawn_instead_of_upright_ones() -> None:
+    corners = np.array([[(0.5, 0.1), (0.9, 0.5), (0.5, 0.9), (0.1, 0.5)]])
+    shown = draw_boxes(flat(SIDE, SIDE), [BOX], [2], [""], corners)
+    for x, y in ((100, 20), (180, 100), (140, 60), (60, 140)):  # corners, and middles of sides
+        assert is_colour(shown, 2)[y - 1 : y + 2, x - 1 : x + 2].any()
+    assert not changed(shown)[80:120, 80:120].any()
+    assert not changed(shown)[:10].any()
+    far = draw_boxes(flat(SIDE, SIDE), [BOX], [2], [""], corners * 4)
+    assert far.shape == shown.shape
+
+
+def test_keypoints_and_skeletons() -> None:
+    """Visible points are discs and hidden ones rings; lines join only labelled ones."""
+    pairs = {1: [(0, 1), (1, 2), (0, 3), (0, 9)]}
+    shown = draw_boxes(flat(SIDE, SIDE), [BOX], [1], [""], None, POINTS[None], pairs)
+    bare = draw_boxes(flat(SIDE, SIDE), [BOX], [1], [""], None, POINTS[None])
+    seen = is_colour(shown, 1)
+    assert (seen[40, 40], seen[40, 160], seen[160, 160]) == (True, True, False)
+    assert is_colour(bare, 1)[158:163, 156:165].any()  # the ring
+    assert (seen[40, 100], is_colour(bare, 1)[40, 100]) == (True, False)
+    faint = shown[100, 160].tolist()
+    assert faint not in ([GREY] * 3, [*label_colour(1)])
+    assert not changed(bare)[100, 160]
+    assert not changed(shown)[90:110, 90:110].any()  # the point that is not labelled
+    assert not changed(shown)[60:75, 60:75].any()

@@ -16,11 +16,12 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.dataset import LABELS_NAME, labels_to_bytes
+from recordsmith.dataset import LABELS_NAME, KeypointClass, labels_to_bytes
 from recordsmith.image import encode_mask, label_colour
 from recordsmith.viewing import batch_preview, reports
 
 from ..images import encode, noise, smooth
+from ..keypoints import set_keypoint_classes
 from .conftest import flower, write
 
 
@@ -45,6 +46,7 @@ def test_the_dataset_is_described(open_viewer: Any, flowers: Path) -> None:
         "label_key": "image/class/label",
         "class_keys": ["image/class/label", "image/object/class/label"],
         "has_boxes": True,
+        "skeletons": {},
     }
     where = "image/class/label == 1"
     start = {"paths": [str(flowers)], "split": None, "where": where, "at": 3}
@@ -70,6 +72,31 @@ def test_tiles_have_the_image_its_boxes_and_its_mask(open_viewer: Any, flowers: 
     mask = _pixels(tile["mask"])
     assert mask.shape == (120, 160)
     assert (np.unique(mask).tolist(), mask[60, 80], mask[0, 0]) == ([0, 2], 2, 0)
+
+
+def test_keypoints_and_corners_follow_the_boxes(open_viewer: Any, tmp_path: Path) -> None:
+    points = {"x": [0.25, 1 / 3, 0, 1], "y": [0.5, 0.5, 0, 1], "visibility": [2, 1, 0, 2]}
+    corners = {"x": [0.0, 0.5, 0.5, -0.25] * 2, "y": [0.0, 0, 1.5, 1] * 2}
+    boxes = {side: [0.0, 0.5] for side in ("ymin", "xmin")}
+    boxes |= {side: [0.5, 1.0] for side in ("ymax", "xmax")}
+    parts = {"keypoint": points, "corner": corners, "bbox": boxes, "class": {"label": [1, 2]}}
+    objects = {
+        f"image/object/{part}/{key}": values
+        for part, columns in parts.items()
+        for key, values in columns.items()
+    }
+    write(tmp_path / "a.tfrecord", [flower(0) | objects])
+    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
+    set_keypoint_classes(tmp_path / "out", {1: KeypointClass(("a", "b"), ((0, 1),))})
+    client = open_viewer(tmp_path / "out")
+    scene = client.json("/api/dataset")["scene"]
+    assert scene["skeletons"] == {"1": {"names": ["a", "b"], "skeleton": [[0, 1]]}}
+    (tile,) = client.tiles(start=0, count=1, size=64)
+    assert tile["boxes"] == client.json("/api/record/0")["boxes"]
+    assert [box[6:] for box in tile["boxes"]] == [
+        [[0, 0, 0.5, 0, 0.5, 1.5, -0.25, 1], [0.25, 0.5, 2, 0.33333, 0.5, 1]],
+        [[0, 0, 0.5, 0, 0.5, 1.5, -0.25, 1], [0, 0, 0, 1, 1, 2]],
+    ]
 
 
 def test_tiles_are_the_same_when_they_are_cached(open_viewer: Any, flowers: Path) -> None:

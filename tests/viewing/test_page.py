@@ -19,9 +19,11 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
+from recordsmith.dataset import KeypointClass
 from recordsmith.viewing import redirecting_file, reports, selections
 
 from ..images import encode, smooth
+from ..keypoints import set_keypoint_classes
 from .conftest import Client, write
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -417,6 +419,44 @@ def test_sorting_and_groups(meadows: Path, open_page: Open) -> None:
     page.keyboard.press("PageDown")
     page.wait_for_selector("#tile-30")
     assert page.evaluate("document.getElementById('tile-30').style.left") == "8px"
+
+
+def test_keypoints_and_rotated_boxes_are_drawn(tmp_path: Path, open_page: Open) -> None:
+    """In thumbnails and records: a disc, a ring, a line; switched on and off by p."""
+    points = {"x": [0.25, 0.5, 0] + [0.0] * 3, "y": [0.5, 0.5, 0] + [0.0] * 3}
+    points["visibility"] = [2, 1, 0] + [0] * 3
+    corners = {"x": [0.5, 0.75, 0.5, 0.25] * 2, "y": [0.25, 0.5, 0.75, 0.5] * 2}
+    objects = {f"image/object/corner/{axis}": values for axis, values in corners.items()}
+    objects |= {f"image/object/keypoint/{axis}": values for axis, values in points.items()}
+    write(tmp_path / "a.tfrecord", [meadow(0) | objects])
+    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
+    names = ("<b>nose", "eye", "ear")
+    set_keypoint_classes(tmp_path / "out", {1: KeypointClass(names, ((0, 1), (1, 2)))})
+    page = open_page(tmp_path / "out")
+    page.wait_for_selector("#tile-0 .point")
+    page.locator("#tile-0").click()
+    page.keyboard.press("Enter")
+    for root in (page.locator("#tile-0"), page.locator("#record")):
+        root.locator(".point").first.wait_for()
+        assert root.locator("polygon.box").count() == 2
+        assert root.locator(".point title").all_text_contents() == ["<b>nose", "eye"]
+        disc, ring = root.locator(".point").all()
+        line = root.locator("line.bone").bounding_box()
+        assert root.locator("line.bone").get_attribute("stroke-dasharray")
+        assert disc.get_attribute("fill") == ring.get_attribute("stroke")
+        centres = [
+            (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            for box in (disc.bounding_box(), ring.bounding_box())
+        ]
+        assert centres[0] == pytest.approx((line["x"], line["y"]), abs=2)
+        assert centres[1] == pytest.approx((line["x"] + line["width"], line["y"]), abs=2)
+    page.keyboard.press("p")
+    until(page, "document.querySelectorAll('.point').length === 0")
+    assert page.locator("#record polygon.box").count() == 2
+    page.keyboard.press("p")
+    page.keyboard.press("b")
+    until(page, "document.querySelectorAll('#record .point').length === 2")
+    assert page.locator("#record polygon.box").count() == 0
 
 
 def test_boxes_and_masks_fit_images_with_an_orientation(tmp_path: Path, open_page: Open) -> None:

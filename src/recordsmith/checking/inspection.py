@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -18,10 +18,12 @@ from recordsmith.checking.shard_summaries import (
 from recordsmith.dataset import (
     ClassNames,
     Dataset,
+    KeypointClasses,
     LocatedBlock,
     Paths,
     ShardRange,
     dataset_of,
+    keypoint_classes_to_json,
     records_of,
     tells_split,
 )
@@ -44,6 +46,7 @@ class Inspection(ShardTotals, Report):
     compression: none, gzip or zlib; "mixed" if shards differ.
     schema: the schema of all records.
     from_manifest: whether the summary comes from a manifest rather than from the records.
+    keypoint_classes: what the keypoints of objects are, by the label of their class.
     """
 
     _shown = ("record_count", "size_bytes")
@@ -53,20 +56,23 @@ class Inspection(ShardTotals, Report):
     schema: Schema
     class_names: ClassNames | None
     from_manifest: bool = False
+    keypoint_classes: KeypointClasses = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return records, size_bytes, payload, compression, from_manifest, splits, shards,
-        class_names and features.
+        class_names, keypoint_classes if there are any, and features.
 
         SequenceExamples add context and feature_lists, ranking lists context and examples.
         """
         schema = self.schema.to_json()
+        points = keypoint_classes_to_json(self.keypoint_classes)
         return {
             **fields_to_json(self, ("record_count", "size_bytes")),
             "payload": schema.pop("payload"),
             **fields_to_json(self, ("compression", "from_manifest")),
             **self.shards_to_json(),
             **fields_to_json(self, ("class_names",)),
+            **({"keypoint_classes": points} if points else {}),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
 
@@ -111,6 +117,9 @@ class Inspection(ShardTotals, Report):
             names = [f"{n} {name}" for n, name in enumerate(self.class_names) if name is not None]
             number = format_count(len(names), "class", "classes")
             yield f"{number}: {first_of(names, _NAMES_SHOWN)}"
+        for label, known in self.keypoint_classes.items():
+            number = format_count(len(known.names), "keypoint")
+            yield f"{number} of class {label}: {first_of(known.names, _NAMES_SHOWN)}"
         if self.from_manifest:
             yield "Read from dataset.json; run `recordsmith verify` to check the files."
 
@@ -158,6 +167,7 @@ def inspect(
         dataset.class_names,
         from_manifest=known is not None
         and all(shard.entry is not None for shard in dataset.shards),
+        keypoint_classes=dataset.keypoint_classes,
     )
 
 

@@ -29,8 +29,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "examples": "begin_of bytes_text probe",
         "indexing": "IndexReport index",
         "keypoint_classes": (
-            "KeypointClass KeypointClasses MAX_KEYPOINTS keypoint_classes_in_json "
-            "keypoint_classes_to_json"
+            "KeypointClass KeypointClasses MAX_KEYPOINTS join_keypoint_classes "
+            "keypoint_classes_in_json keypoint_classes_to_json"
         ),
         "labels": (
             "ClassNames LABELS_NAME LABEL_MAP_NAME LARGEST_LABEL background_notices "

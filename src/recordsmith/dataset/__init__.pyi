@@ -47,6 +47,7 @@ from recordsmith.dataset.indexing import index as index
 from recordsmith.dataset.keypoint_classes import MAX_KEYPOINTS as MAX_KEYPOINTS
 from recordsmith.dataset.keypoint_classes import KeypointClass as KeypointClass
 from recordsmith.dataset.keypoint_classes import KeypointClasses as KeypointClasses
+from recordsmith.dataset.keypoint_classes import join_keypoint_classes as join_keypoint_classes
 from recordsmith.dataset.keypoint_classes import (
     keypoint_classes_in_json as keypoint_classes_in_json,
 )

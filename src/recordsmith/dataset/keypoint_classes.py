@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.dataset.documents import count_in_json, line_in_json
+from recordsmith.support.errors import OptionError
 
 MAX_KEYPOINTS = 1000
 """Of a class."""
@@ -30,6 +31,11 @@ class KeypointClass(NamedTuple):
     skeleton: Pairs = ()
     flip_pairs: Pairs | None = None
 
+    def completed(self, other: KeypointClass) -> KeypointClass:
+        """Return it with the skeleton and the pairs of another one where it has none."""
+        pairs = other.flip_pairs if self.flip_pairs is None else self.flip_pairs
+        return KeypointClass(self.names, self.skeleton or other.skeleton, pairs)
+
     def to_json(self) -> dict[str, Any]:
         known = {"skeleton": self.skeleton} if self.skeleton else {}
         pairs = {} if self.flip_pairs is None else {"flip_pairs": self.flip_pairs}
@@ -38,6 +44,32 @@ class KeypointClass(NamedTuple):
 
 KeypointClasses: TypeAlias = Mapping[int, KeypointClass]
 """By label; classes without keypoints are missing."""
+
+
+def join_keypoint_classes(
+    ours: KeypointClasses, theirs: KeypointClasses, place: object
+) -> dict[int, KeypointClass]:
+    """Join the keypoints of a dataset with those in `place`; skeletons and pairs are completed.
+
+    Raises:
+        OptionError: a class has other keypoints there, or objects another number of them.
+    """
+    joined, problem = {**theirs, **ours}, ""
+    for label in sorted(ours.keys() & theirs.keys()):
+        joined[label] = our = ours[label].completed(theirs[label])
+        if our != (their := theirs[label].completed(our)):
+            which = next(n for n, field in enumerate(our) if field != their[n])
+            problem = (
+                f"class {label} has other {KeypointClass._fields[which]} in {place}: "
+                f"{their[which]!r:.200}, not {our[which]!r:.200}"
+            )
+    counts = [max(len(known.names) for known in each.values()) for each in (ours, theirs) if each]
+    if len({*counts}) > 1 and not problem:
+        problem = f"objects have {counts[1]} keypoints in {place}, not {counts[0]}"
+    if problem:
+        remedy = "Give the classes the same keypoints in their source, and pack it again."
+        raise OptionError(problem, remedy=remedy)
+    return joined
 
 
 def keypoint_classes_to_json(classes: KeypointClasses) -> dict[str, Any]:

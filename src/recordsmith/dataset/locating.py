@@ -17,11 +17,13 @@ import glob
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from recordsmith.dataset.keypoint_classes import KeypointClasses, join_keypoint_classes
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -148,6 +150,7 @@ class Located(msgspec.Struct, frozen=True):
     unlisted: shards in a folder whose document lists others, which are missing.
     left_out: other files in a folder that may have been shards, located around defects.
     record_counts: of shards without a manifest, as `dataset_info.json` lists them.
+    keypoint_classes: from the manifests; empty if they differ.
     """
 
     shards: list[Shard]
@@ -161,6 +164,7 @@ class Located(msgspec.Struct, frozen=True):
     unlisted: tuple[Shard, ...] = ()
     left_out: tuple[Location, ...] = ()
     record_counts: dict[Location, int] = {}
+    keypoint_classes: KeypointClasses = {}
 
     def of_splits(self, splits: Sequence[str]) -> Located:
         """Return only the shards of some splits, in the order of these."""
@@ -206,6 +210,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
             ignored=tuple(error for part in parts for error in part.ignored),
             left_out=tuple(location for part in parts for location in part.left_out),
             record_counts={key: n for part in parts for key, n in part.record_counts.items()},
+            keypoint_classes=_common_keypoints(parts),
         )
     if split is not None:
         check_split(split, split_names([located]))
@@ -404,6 +409,15 @@ def _common_names(parts: Sequence[Located]) -> _Names:
     _agreeing_names(label_maps)
     names = {part.class_names for part in parts}
     return (names.pop(), next(iter(label_maps), None)) if len(names) == 1 else (None, None)
+
+
+def _common_keypoints(parts: Sequence[Located]) -> KeypointClasses:
+    joined: KeypointClasses = {}
+    with suppress(OptionError):
+        for part in parts:
+            joined = join_keypoint_classes(joined, part.keypoint_classes, "")
+        return joined
+    return {}
 
 
 def _agreeing_names(label_maps: Iterable[Location]) -> _Names:
@@ -718,7 +732,13 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
                 problem = f"the manifest lists {entry.file}, which is missing"
                 missing.append(_missing_shard(split, folder / entry.file, problem))
     return Located(
-        shards, manifest, manifest.class_names, tuple(missing), folder=folder, listing=listing
+        shards,
+        manifest,
+        manifest.class_names,
+        tuple(missing),
+        folder=folder,
+        listing=listing,
+        keypoint_classes=manifest.keypoint_classes,
     )
 
 

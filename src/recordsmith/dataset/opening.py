@@ -163,7 +163,8 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
     source = DatasetSource(tuple(as_places(paths)), None if splits is None else tuple(splits))
     records = joined_shards(located.shards)
     if manifest is None:
-        return Dataset(View(records, class_names=located.class_names, source=source))
+        view = View(records, class_names=located.class_names, source=source)
+        return Dataset(replace(view, keypoint_classes=located.keypoint_classes))
     names = manifest.splits if splits is None else splits
     schemas = {name: manifest.schema_of(name) for name in names}
     known = [schema for schema in schemas.values() if schema is not None]
@@ -178,7 +179,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
             schema,
             schema,
             located.class_names,
-            manifest.keypoint_classes,
+            located.keypoint_classes,
             schemas,
             source,
             manifest.arrow_schema,

@@ -29,8 +29,21 @@ from recordsmith.exporting.images import (
     read_mask,
 )
 from recordsmith.format.example import Features
-from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_value
-from recordsmith.format.example.keys import BOX, CORNER_X, CORNER_Y, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.format.example.feature_values import (
+    all_floats,
+    all_ints,
+    all_texts,
+    first_value,
+    object_values,
+)
+from recordsmith.format.example.keys import (
+    BOX,
+    CORNER_X,
+    CORNER_Y,
+    KEYPOINT,
+    OBJECT_LABEL,
+    OBJECT_TEXT,
+)
 from recordsmith.support.errors import OptionError, SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
@@ -45,6 +58,7 @@ class Object:
     xmin, ymin, xmax, ymax: float32 values, relative to the image.
     label, name: of its class.
     corners: x and y of the four corners, those of the box without others.
+    points: x, y and visibility of its keypoints.
     """
 
     xmin: float
@@ -54,6 +68,7 @@ class Object:
     label: int
     name: str
     corners: Sequence[float]
+    points: Sequence[Sequence[float]]
 
 
 _NO_BOXES = (
@@ -137,6 +152,9 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
         raise SourceError("an edge or corner of a box is not a finite number")
     quads = np.stack([xs, ys], axis=1).reshape(-1, 8).tolist()
     objects = []
+    points = object_values(example, KEYPOINT, count)
+    if points is None or not np.isfinite(points).all():
+        raise SourceError(f"the keypoints of its {count} objects are incomplete or not numbers")
     for number in range(count):
         label, name = classes.of(
             int(labels[number]) if len(labels) else None, names[number] if names else None, warn
@@ -144,9 +162,13 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
         ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
         upright = [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
         quad = quads[number] if quads else upright
-        objects.append(Object(xmin, ymin, xmax, ymax, label, name, quad))
+        own = points[number].tolist()
+        objects.append(Object(xmin, ymin, xmax, ymax, label, name, quad, own))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
             warn(f"box {number} ({name}) is empty, inverted or outside the image")
+        labelled = points[number, points[number, :, 2] > 0, :2]
+        if ((labelled < 0) | (labelled > 1)).any():
+            warn(f"a keypoint of box {number} ({name}) is outside the image")
     return objects
 
 

@@ -225,6 +225,10 @@ def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
     for key, feature in _features(summary):
         values = "1" if feature.shape == () else str(feature.shape or "any number")
         lines.append(f"| {_code_cell(key)} | {feature.content_text or feature.kind} | {values} |")
+    for label, known in summary.keypoint_classes.items():
+        joined = ", ".join(f"{one}-{other}" for one, other in known.skeleton)
+        names = ", ".join(map(_code_cell, known.names))
+        lines += ["", f"Keypoints of class {label}, from 0: {names}; joined: {joined or 'none'}"]
     lines += ["", "```python", "import recordsmith as rs", ""]
     lines.append(f"dataset = rs.open({words['name']!r})")
     lines += ["print(dataset[0])", "```", ""]

@@ -103,8 +103,9 @@ def export(
         image_key: the feature with the image, where several may be it; None for `image/encoded`, or
             the only other one.
         fps: frames per second of the videos; None for those of the records.
-        yolo_task: what the rows of YOLO have: `detect` (boxes) or `obb` (the corners of rotated
-            boxes); None for corners where the dataset has them.
+        yolo_task: what the rows of YOLO have: `detect` (boxes), `obb` (the corners of rotated
+            boxes) or `pose` (boxes and keypoints); None for corners, or else keypoints, where the
+            dataset has them.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.

@@ -18,7 +18,7 @@ from recordsmith.checking import PAYLOADS, Inspection, inspect
 from recordsmith.dataset import Paths, is_split_slice, locate
 from recordsmith.dataset import open as open_dataset
 from recordsmith.format.example import FeatureSchema
-from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key
+from recordsmith.format.example.keys import BOX, KEYPOINT_X, is_class_key, is_mask_key
 from recordsmith.format.example.serialized_tensor import TensorSchema
 from recordsmith.image import ImageHeader, find_image_header
 from recordsmith.stores import is_url
@@ -220,6 +220,8 @@ def _field(
         notes.append(", ".join(names[:_NAMES_SHOWN]) + more)
     if key == BOX[0]:
         notes.append("rs.Boxes() reads these features as boxes, if they are fractions of the image")
+    if key == KEYPOINT_X:
+        notes.append("rs.Keypoints() reads these features as keypoints")
     note = "; ".join(filter(None, notes))
     return _Field(
         key, feature.kind, content, shape, missing_count > 0, note, formats, feature.tensor

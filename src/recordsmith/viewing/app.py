@@ -190,6 +190,10 @@ class ViewerApp:
                 "label_key": reader.label_key,
                 "class_keys": [key for key in (reader.label_key, keys.OBJECT_LABEL) if key],
                 "has_boxes": "image/object/bbox/ymin" in schema.features,
+                "skeletons": {
+                    label: {"names": points.names, "skeleton": points.skeleton}
+                    for label, points in view.keypoint_classes.items()
+                },
             },
             "series": [
                 feature["key"]

@@ -31,9 +31,10 @@ _SHOWN_VALUES = 60
 _MAX_AS_VALUES = 40  # different integers; more are a histogram, unless they are classes
 _BINS = 20
 _LABEL_WORDS = ("label", "class", "category", "split", "type")
-_SKIPPED = frozenset(
-    {*keys.BOX, keys.FILENAME, keys.SOURCE_ID, keys.OBJECT_ID, keys.OBJECT_AREA, "image/key/sha256"}
-)
+_SKIPPED = {
+    *(*keys.BOX, keys.KEYPOINT_X, keys.KEYPOINT_Y, keys.CORNER_X, keys.CORNER_Y, keys.FILENAME),
+    *(keys.SOURCE_ID, keys.OBJECT_ID, keys.OBJECT_AREA, "image/key/sha256"),
+}
 
 
 class FacetCounts:

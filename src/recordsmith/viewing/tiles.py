@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import begin_of, bytes_text, contents_of, key_text
-from recordsmith.format.example import Features, classify, encode_example, keys
+from recordsmith.format.example import Features, Schema, classify, encode_example, keys
 from recordsmith.format.example.payload import as_text
 from recordsmith.image import Pixels, encode_jpeg, encode_png, fit_to_tile, resize_nearest
 from recordsmith.support.errors import DataError, RecordsmithError
@@ -36,15 +36,12 @@ _MAX_TEXT = 400
 _MAX_LINES = 10
 _MAX_FRAMES = 6
 _MAX_BOXES = 300
+_DECIMALS = 5  # of shares of an image
 _SERIES_FROM = 8  # values
 _SERIES_POINTS = 240
 _SERIES_TESTED = 100_000
 _PROBLEM_FIELDS = ("problem", "path", "record", "offset", "feature", "found", "expected", "remedy")
 _LARGEST_NUMBER = 2**53  # that a browser reads without loss
-
-_NOT_SERIES = frozenset(
-    {*keys.BOX, keys.OBJECT_LABEL, keys.OBJECT_ID, keys.OBJECT_AREA, keys.OBJECT_IS_CROWD}
-)
 
 
 class TileMaker:
@@ -52,7 +49,7 @@ class TileMaker:
 
     def __init__(self, records: ViewedRecords) -> None:
         self._records = records
-        self.reader = SceneReader(records.schema.features, records.view.class_names)
+        self.reader = self._reader_of(records.schema)
         self._cached: LruCache[tuple[int, int], bytes] = LruCache(_CACHED_BYTES, size_of=len)
 
     def cached(self, position: int, size: int) -> bytes | None:
@@ -74,8 +71,11 @@ class TileMaker:
             for key, value in example.items()
             if len(value)
         }
-        schema = survey([encode_example(small)])
-        return SceneReader(schema.features, self._records.view.class_names)
+        return self._reader_of(survey([encode_example(small)]))
+
+    def _reader_of(self, schema: Schema) -> SceneReader:
+        view = self._records.view
+        return SceneReader(schema.features, view.class_names, view.keypoint_classes)
 
     def _tile(self, position: int, payload: Payload, size: int) -> dict[str, Any]:
         tile: dict[str, Any] = {
@@ -230,11 +230,24 @@ def problem_of(error: RecordsmithError) -> dict[str, Any]:
 
 
 def boxes_of(scene: Scene, most: int) -> list[list[Any]]:
-    """Return the first boxes: ymin, xmin, ymax, xmax, the class and its name."""
-    boxes = zip(scene.boxes, scene.box_labels, scene.box_texts, strict=True)
-    return [
-        [*box, exact(label), text[:_MAX_TEXT]] for box, label, text in itertools.islice(boxes, most)
+    """Return the first boxes: ymin, xmin, ymax, xmax, the class and its name.
+
+    If there are any, the corners (x, y) and the keypoints (x, y, visibility) follow, end to end.
+    """
+    zipped = zip(scene.boxes, scene.box_labels, scene.box_texts, strict=True)
+    boxes: list[list[Any]] = [
+        [*box, exact(label), text[:_MAX_TEXT]]
+        for box, label, text in itertools.islice(zipped, most)
     ]
+    if not boxes or (scene.corners is None and scene.points is None):
+        return boxes
+    more = [
+        itertools.repeat(None)
+        if points is None
+        else points[:most].round(_DECIMALS).reshape(len(boxes), -1).tolist()
+        for points in (scene.corners, scene.points)
+    ]
+    return [[*box, *points] for box, *points in zip(boxes, *more, strict=False)]
 
 
 def begin_text(data: bytes) -> str | None:
@@ -294,7 +307,7 @@ def _longest_series(example: Features) -> tuple[str, npt.NDArray[Any]] | None:
         for key, value in example.items()
         if isinstance(value, np.ndarray)
         and len(value) >= _SERIES_FROM
-        and key not in _NOT_SERIES
+        and "/object/" not in key
         and is_series(value)
     ]
     return max(series, key=lambda item: len(item[1]), default=None)

@@ -11,7 +11,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.format.example import SchemaSurvey
-from recordsmith.viewing.drawing.scene import Scene, SceneReader
+from recordsmith.viewing.drawing.scene import Scene, SceneReader, draw_scene
 
 PIXELS = np.random.default_rng(0).integers(256, size=(6, 9, 3)).astype(np.uint8)
 MASK = np.random.default_rng(1).integers(5, size=(6, 9)).astype(np.uint8)
@@ -217,3 +217,43 @@ def test_class_and_name() -> None:
     assert scene_of(image | {"label": -1}, ("x", "y")).text == "-1"
     assert scene_of(image).text == ""
     assert scene_of(image | {"label": [1, 2]}).label is None
+
+
+POINTS = {"x": [0.25, 0.5, 0.75, 1], "y": [0, 0.5, 0.5, 1], "visibility": [2, 1, 0, 2]}
+CORNERS = {"x": [0.0, 1, 1, 0] * 2, "y": [0.0, 0, 2, 2] * 2}
+
+
+@pytest.mark.parametrize(
+    ("points", "corners", "kept"),
+    [
+        (POINTS, CORNERS, (True, True)),
+        (POINTS, {}, (True, False)),
+        ({}, CORNERS, (False, True)),
+        (POINTS | {"y": [0.5]}, CORNERS | {"x": [0.5] * 4}, (False, False)),
+        ({key: values[:3] for key, values in POINTS.items()}, {}, (False, False)),
+        (POINTS | {"x": ["a"] * 4}, {key: values[:4] for key, values in CORNERS.items()}, (0, 0)),
+    ],
+)
+def test_keypoints_and_corners_have_the_rows_of_boxes(points: Any, corners: Any, kept: Any) -> None:
+    """Those of boxes that are not drawn are left out; lists of other lengths are not drawn."""
+    example = {
+        **{f"image/object/keypoint/{key}": values for key, values in points.items()},
+        **{f"image/object/corner/{key}": values for key, values in corners.items()},
+        **{f"image/object/bbox/{side}": [np.nan, 0.5] for side in ("ymin", "xmin")},
+        **{f"image/object/bbox/{side}": [1.0, 1.0] for side in ("ymax", "xmax")},
+    }
+    scene = scene_of(IMAGES["canonical"] | example)
+    assert scene.boxes == [(0.5, 0.5, 1, 1)]
+    found = [None if rows is None else rows.tolist() for rows in (scene.points, scene.corners)]
+    assert found[0] == ([[[0.75, 0.5, 0], [1, 1, 2]]] if kept[0] else None)
+    assert found[1] == ([[[0, 0], [1, 0], [1, 2], [0, 2]]] if kept[1] else None)
+    assert draw_scene(scene, 64).shape == (42, 63, 3)
+
+
+def test_keypoints_in_pixels_and_beyond() -> None:
+    sides = {f"image/object/bbox/{side}": [4.0] for side in ("ymin", "xmin", "ymax", "xmax")}
+    points = {"x": [4.5, 9e9, np.nan], "y": [3.0, -np.inf, 1], "visibility": [2, 2, 1]}
+    more = {f"image/object/keypoint/{key}": values for key, values in points.items()}
+    scene = scene_of(IMAGES["canonical"] | sides | more)
+    assert scene.points is not None
+    assert scene.points.tolist() == [[[0.5, 0.5, 2], [0, 0, 0], [0, 0, 0]]]

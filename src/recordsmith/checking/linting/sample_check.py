@@ -20,6 +20,7 @@ from recordsmith.checking.linting.episode_check import (
     hash_of,
 )
 from recordsmith.checking.linting.lint_report import Findings, LintExample
+from recordsmith.checking.linting.point_check import check_points
 from recordsmith.checking.linting.sample_images import (
     boxes_of,
     decode_content,
@@ -393,9 +394,13 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
     height, width = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
+    boxes = boxes_of(features)
+    for check, found, number in check_points(features, len(boxes)):
+        example = LintExample(name, found, f"object {number + 1}", box=boxes[number])
+        findings.add(check, example)
     if not (height and width):
         return
-    for number, (ymin, xmin, ymax, xmax) in enumerate(boxes_of(features), 1):
+    for number, (ymin, xmin, ymax, xmax) in enumerate(boxes, 1):
         across, down = (xmax - xmin) * width, (ymax - ymin) * height
         if 0 < min(across, down) < TINY_PIXELS:
             findings.add(

@@ -22,6 +22,7 @@ from recordsmith.checking.statistics.feature_blocks import (
 )
 from recordsmith.checking.statistics.feature_stats import FeatureBuilder
 from recordsmith.checking.statistics.image_stats import ImageBuilder
+from recordsmith.checking.statistics.keypoint_stats import KeypointBuilder
 from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.checking.statistics.number_stats import NumberBuilder
 from recordsmith.checking.statistics.sampling import Builder, Hashes, hash_positions
@@ -91,6 +92,7 @@ class RecordBuilder(Builder):
         self.classes: dict[str, dict[str, LabelCounter]] = {}  # by key and split
         self.masks: dict[str, MaskBuilder] = {}
         self.boxes = BoxBuilder()
+        self.keypoints = KeypointBuilder()
         self.episodes = EpisodeBuilder()
         self.left_out: set[str] = set()
         self._split = split
@@ -183,6 +185,7 @@ class RecordBuilder(Builder):
                 self._add_raw_masks(block, blocks, places)
         if name != "feature_lists":
             self.boxes.add(blocks, places)
+            self.keypoints.add(blocks, len(places))
         if name != "context":
             self.episodes.add(blocks, places, is_lists=name == "feature_lists")
 

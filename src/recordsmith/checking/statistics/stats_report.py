@@ -30,6 +30,7 @@ from recordsmith.checking.statistics.feature_stats import (
     numbers_table,
 )
 from recordsmith.checking.statistics.findings import Finding, group_findings, make_findings
+from recordsmith.checking.statistics.keypoint_stats import KeypointStats
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.checking.statistics.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
@@ -70,6 +71,7 @@ class StatsReport(ShardTotals, Report):
     classes: count of each class, for features that look like labels.
     masks: pixels per class, for features that hold masks.
     boxes: number and sizes of boxes; None without `image/object/bbox/`.
+    keypoints: how many are labelled and visible; None without any.
     episodes: number and lengths of episodes, ranges of their actions; None if records are not
         episodes.
     findings: likely problems.
@@ -86,6 +88,7 @@ class StatsReport(ShardTotals, Report):
     classes: Mapping[str, ClassStats]
     masks: Mapping[str, MaskStats]
     boxes: BoxStats | None
+    keypoints: KeypointStats | None
     episodes: EpisodeStats | None
     findings: tuple[Finding, ...]
     left_out: int = 0
@@ -100,7 +103,8 @@ class StatsReport(ShardTotals, Report):
         return {
             **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
-            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "episodes")),
+            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "keypoints")),
+            **fields_to_json(self, ("episodes",)),
             **fields_to_json(self, ("findings", "left_out")),
             "features": {},
             **to_json(self.sections),
@@ -153,6 +157,8 @@ class StatsReport(ShardTotals, Report):
             yield masks.table(key)
         if self.boxes is not None:
             yield self.boxes.table()
+        if self.keypoints is not None:
+            yield self.keypoints.table()
         if self.episodes is not None:
             yield self.episodes.table()
 
@@ -229,7 +235,7 @@ def stats(
         ShardSummary(str(shard.location), shard.split, count, size, compression)
         for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
     )
-    return _report(whole, summaries, dataset.class_names)
+    return _report(whole, summaries, dataset)
 
 
 @dataclass(frozen=True)
@@ -317,8 +323,9 @@ def _read(run: Run, mask_limits: MutableMapping[str, int], workers: WorkerPool) 
 def _report(
     whole: RecordBuilder,
     shards: tuple[ShardSummary, ...],
-    class_names: ClassNames | None,
+    dataset: Dataset,
 ) -> StatsReport:
+    class_names = dataset.class_names
     sections = {
         name: {key: section[key].finish(count) for key in sorted(section)}
         for name, count, section in _sections(whole)
@@ -346,6 +353,7 @@ def _report(
         classes=classes,
         masks=masks,
         boxes=boxes,
+        keypoints=whole.keypoints.finish(class_names, dataset.keypoint_classes),
         episodes=whole.episodes.finish(),
         findings=tuple(findings),
         left_out=len(whole.left_out),

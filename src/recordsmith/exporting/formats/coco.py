@@ -6,7 +6,8 @@
     masks/<split>/<name>.png             class masks, if any
 
 A box is x, y, width and height in pixels, as the shortest numbers that restore the same float32
-when a reader computes x / width and (x + w) / width. Instance masks become run lengths. If the
+when a reader computes x / width and (x + w) / width; so are keypoints, as many for each object as
+its class has. Instance masks become run lengths. If the
 first image of a split has an integer as its source id, the source ids are the ids of the images,
 which must differ; otherwise, an id is 1 + the position. Annotations have the ids of their objects
 if all of them differ, and categories those of the COCO files that were packed, with their
@@ -25,7 +26,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, KeypointClass
 from recordsmith.exporting.boxes import (
     BoxFolder,
     BoxSample,
@@ -42,6 +43,8 @@ from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import all_floats, all_ints, all_texts, first_text
 from recordsmith.format.example.keys import (
     CAPTION,
+    KEYPOINT,
+    KEYPOINT_NUM,
     OBJECT_AREA,
     OBJECT_ATTRIBUTE,
     OBJECT_ID,
@@ -90,13 +93,18 @@ class _Split:
 
 class CocoFiles(BoxFolder):
     also_kept = frozenset(
-        (SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID, CAPTION)
+        (
+            *(SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID, CAPTION),
+            *(*KEYPOINT, KEYPOINT_NUM),
+        )
     )
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
         self._splits: dict[str, _Split] = {}
         self._categories = _packed_categories(dataset)
+        self._points = dict(dataset.keypoint_classes)
+        self._has_points = bool(self._points)
         out.reserve(("annotations", "masks"))
 
     def write(self, sample: BoxSample) -> None:
@@ -152,9 +160,18 @@ class CocoFiles(BoxFolder):
     def finish(self) -> None:
         super().finish()
         categories = [
-            {"id": self._category_id(label, name), "name": name, **self._supercategory(label, name)}
+            {
+                "id": self._category_id(label, name),
+                "name": name,
+                **self._supercategory(label, name),
+                **self._skeleton(label),
+            }
             for label, name in sorted(self._classes.names.items())
         ]
+        if any(known.flip_pairs is not None for known in self._points.values()):
+            self._out.tally.problems.add(
+                "COCO has no flip pairs of keypoints, so they are left out"
+            )
         first = 1
         documents = (item for split in self._splits.values() for item in split.documents.items())
         for task, part in documents:
@@ -186,6 +203,13 @@ class CocoFiles(BoxFolder):
     def _supercategory(self, label: int, name: str) -> dict[str, str]:
         known = self._categories.get((label, name), {}).get("supercategory")
         return {"supercategory": known} if isinstance(known, str) else {}
+
+    def _skeleton(self, label: int) -> dict[str, Any]:
+        points = self._points.get(label)
+        if points is None:
+            return {}
+        skeleton = [[first + 1, second + 1] for first, second in points.skeleton]
+        return {"keypoints": points.names, "skeleton": skeleton}
 
     def _begin(self, name: str) -> _Document:
         file = self._out.open(name)
@@ -243,8 +267,23 @@ class CocoFiles(BoxFolder):
                 document["segmentation"] = _run_lengths(masks[number], image)
             if known := self._attributes(attributes, number):
                 document["attributes"] = known
+            if box.points:
+                document |= self._keypoints(box, image)
             annotations.append(document)
         return annotations
+
+    def _keypoints(self, box: Object, image: ExportedImage) -> dict[str, Any]:
+        """The keypoints in pixels, as many as its class has; of unknown ones, numbers are names."""
+        if not self._has_points:
+            self._points[box.label] = KeypointClass(tuple(map(str, range(len(box.points)))))
+        count = len(self._points[box.label].names) if box.label in self._points else 0
+        if len(box.points) < count or any(visible for *_, visible in box.points[count:]):
+            raise SourceError(f"an object of class {box.name!r:.60} has other keypoints than that")
+        numbers: list[float] = []
+        for x, y, visible in box.points[:count]:
+            numbers += (pixels(x, image.width), pixels(y, image.height), int(visible))
+        labelled = sum(visible > 0 for visible in numbers[2::3])
+        return {"keypoints": numbers, "num_keypoints": labelled} if count else {}
 
 
 def _packed_categories(dataset: Dataset) -> dict[tuple[int, str], Mapping[str, Any]]:

@@ -3,8 +3,9 @@
     images/<split>/<name>, labels/<split>/<name>.txt, masks/<split>/<name>.png, data.yaml
 
 A line has class, centre and size, relative to the image, with enough decimals to restore the same
-float32 for every edge. If one edge of a box is less than 1e-8 of the other, float64 has no such
-centre, and the nearest edge is restored. Classes are renumbered from 0 without gaps if necessary.
+float32 for every edge; then x, y and visibility of each keypoint, if the dataset has any. If one
+edge of a box is less than 1e-8 of the other, float64 has no such centre, and the nearest edge is
+restored. Classes are renumbered from 0 without gaps if necessary.
 In `data.yaml`, the splits are train, val and test, as Ultralytics expects: `val` has the images of
 the split valid or validation.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,7 +31,15 @@ from recordsmith.exporting.boxes import (
     shortest_float,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.format.example.keys import CORNER_X, CORNER_Y, OBJECT_LABEL, SOURCE_ID
+from recordsmith.format.example.keys import (
+    CORNER_X,
+    CORNER_Y,
+    KEYPOINT,
+    KEYPOINT_NUM,
+    OBJECT_LABEL,
+    SOURCE_ID,
+)
+from recordsmith.support.errors import SourceError
 from recordsmith.support.explaining import check_word
 from recordsmith.support.words import count
 
@@ -45,16 +54,19 @@ class YoloFiles(BoxFolder):
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
-        default = "obb" if CORNER_X in dataset.schema.features else "detect"
-        task = default if self.yolo_task is None else self.yolo_task
-        check_word("yolo_task", task, ("detect", "obb"))
-        self._has_corners = task == "obb"
-        self.also_kept = frozenset((SOURCE_ID, *((CORNER_X, CORNER_Y) * self._has_corners)))
+        features = dataset.schema.features
+        kept = {"obb": (CORNER_X, CORNER_Y), "pose": (*KEYPOINT, KEYPOINT_NUM), "detect": ()}
+        found = (task for task, keys in kept.items() if not keys or keys[0] in features)
+        self._task = next(found) if self.yolo_task is None else self.yolo_task
+        check_word("yolo_task", self._task, tuple(kept))
+        self.also_kept = frozenset((SOURCE_ID, *kept[self._task]))
         self._moved: Counter[str] = Counter()
         labels = set(self._classes.names)
-        if OBJECT_LABEL in dataset.schema.features and not labels:
+        if OBJECT_LABEL in features and not labels:
             labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
+        self._points = dataset.keypoint_classes
+        self._point_count = max((len(known.names) for known in self._points.values()), default=0)
 
     def write(self, sample: BoxSample) -> None:
         example, split, image, mask, objects = sample
@@ -88,7 +100,7 @@ class YoloFiles(BoxFolder):
             f"  {number}: {_quoted(self._classes.names.get(label, str(label)))}\n"
             for label, number in self._numbers.items()
         ]
-        self._out.write("data.yaml", "".join(lines).encode())
+        self._out.write("data.yaml", "".join([*lines, *self._point_lines()]).encode())
 
     def _split_lines(self) -> list[str]:
         """Return the lines of `data.yaml` with the folders of the splits.
@@ -117,7 +129,7 @@ class YoloFiles(BoxFolder):
         lines = []
         for number, obj in enumerate(objects):
             label = self._numbers.setdefault(obj.label, len(self._numbers))
-            if self._has_corners:
+            if self._task == "obb":
                 lines += self._corner_line(label, obj.corners)
                 continue
             numbers = []
@@ -127,7 +139,45 @@ class YoloFiles(BoxFolder):
                 if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
                     self._out.warn(f"box {number}: its edges cannot be restored exactly")
             (x, width), (y, height) = numbers
-            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
+            points = self._point_numbers(obj) if self._task == "pose" else ()
+            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height, *points)))}\n")
+        return lines
+
+    def _point_numbers(self, obj: Object) -> Iterator[float]:
+        """Yield x, y and visibility of all keypoints, as many for each object of the dataset."""
+        self._point_count = self._point_count or len(obj.points)
+        if len(obj.points) != self._point_count:
+            raise SourceError(
+                f"an object has {len(obj.points)} keypoints, others have {self._point_count}"
+            )
+        for x, y, visibility in obj.points:
+            yield from (shortest_float(np.float32(x)), shortest_float(np.float32(y)), visibility)
+
+    def _point_lines(self) -> list[str]:
+        """Return the lines of `data.yaml` about keypoints."""
+        if self._task != "pose" or not self._point_count:
+            return []
+        lines = [f"kpt_shape: [{self._point_count}, 3]\n"]
+        pairs = {known.flip_pairs for known in self._points.values()}
+        if len(pairs) == 1 and (swapped := pairs.pop()) is not None:
+            numbers = [*range(self._point_count)]
+            for one, other in swapped:
+                numbers[one], numbers[other] = other, one
+            lines.append(f"flip_idx: {numbers}\n")
+        else:
+            self._out.tally.problems.add(
+                "data.yaml has no flip_idx, so Ultralytics does not flip images: which keypoints "
+                "change places is unknown, or differs between classes"
+            )
+        if self._points:
+            lines.append("kpt_names:\n")
+        lines += [
+            f"  {self._numbers[label]}: [{', '.join(map(_quoted, known.names))}]\n"
+            for label, known in self._points.items()
+            if label in self._numbers
+        ]
+        if any(known.skeleton for known in self._points.values()):
+            self._out.tally.problems.add("YOLO has no skeletons, so they are left out")
         return lines
 
     def _corner_line(self, label: int, corners: Sequence[float]) -> list[str]:

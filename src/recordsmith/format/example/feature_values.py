@@ -67,6 +67,20 @@ def all_texts(features: Mapping[str, Any], key: str) -> list[str]:
     return list(map(_as_text, value)) if isinstance(value, list) else []
 
 
+def object_values(
+    features: Mapping[str, Any], names: Sequence[str], count: int
+) -> npt.NDArray[np.float64] | None:
+    """The values of several features of each object, such as its keypoints: (count, k, features).
+
+    k is 0 if there are no values; None if the features do not have k values for each object.
+    """
+    columns = [np.asarray(values_of(features.get(name))) for name in names]
+    each = len(columns[0]) // max(1, count)
+    if any(len(column) != each * count or column.dtype.kind not in "iuf" for column in columns):
+        return None
+    return np.stack(columns, -1).astype(np.float64).reshape(count, each, len(names))
+
+
 def _all_numbers(features: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
     value: Any = features.get(key)
     is_kind = isinstance(value, np.ndarray) and value.dtype == dtype

@@ -59,6 +59,7 @@ KEYPOINT_NUM = "image/object/keypoint/num"
 # four of each object, of rotated boxes: clockwise from the top left of the unturned box
 CORNER_X = "image/object/corner/x"
 CORNER_Y = "image/object/corner/y"
+CORNER = (CORNER_X, CORNER_Y)
 
 _MASK_WORDS = ("mask", "segment")
 _TARGET_WORDS = ("label", "depth")

@@ -6,7 +6,7 @@ The colours of 100 classes are distinct, also without red-green colour vision; t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -57,6 +57,7 @@ _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
 _IGNORED = 224  # grey
 _LONGEST = 400  # letters of a text; no tile has room for more
+_VISIBLE = 2  # of a keypoint
 _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 
@@ -125,7 +126,13 @@ def draw_mask(mask: npt.NDArray[np.integer]) -> Pixels:
 
 
 def draw_boxes(
-    pixels: Pixels, boxes: Sequence[Box], labels: Sequence[int], texts: Sequence[str]
+    pixels: Pixels,
+    boxes: Sequence[Box],
+    labels: Sequence[int],
+    texts: Sequence[str],
+    corners: npt.NDArray[np.float64] | None = None,
+    points: npt.NDArray[np.float64] | None = None,
+    skeletons: Mapping[int, Sequence[tuple[int, int]]] | None = None,
 ) -> Pixels:
     """Draw boxes in the colours of their classes, each with a tag if there is room for it.
 
@@ -134,6 +141,10 @@ def draw_boxes(
         boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1; clipped to the image.
         labels: the class of each box, for its colour.
         texts: the text of each tag; empty for no tag.
+        corners: (n, 4, 2), x and y of the corners of rotated boxes, which are drawn instead.
+        points: (n, k, 3), x, y and visibility of keypoints: visible ones (2) are discs, hidden ones
+            (1) rings, others are not drawn.
+        skeletons: the pairs of points to join, by label; lines to hidden points are faint.
 
     Returns:
         A new array like `pixels`. Large boxes are drawn first, so that small ones are on top. A
@@ -148,8 +159,18 @@ def draw_boxes(
     line = max(2, round(min(max(height, width) / 110, min(height, width) / 20)))
     areas = [_area(box, height, width) for box in boxes]
     order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
+    scale = np.array([width - 1, height - 1])
     for number in order:
-        _draw_frame(draw, areas[number], label_colour(labels[number]), line)
+        colour = label_colour(labels[number])
+        if corners is None:
+            _draw_frame(draw, areas[number], colour, line)
+        else:
+            _draw_line(draw, corners[number, [0, 1, 2, 3, 0]] * scale, colour, line)
+    points = np.empty((len(boxes), 0, 3)) if points is None else points
+    for number in order:
+        label = labels[number]
+        pairs = (skeletons or {}).get(label, ())
+        _draw_points(draw, points[number] * [*scale, 1], pairs, label_colour(label), line)
     size = max(11, round(min(max(height, width) / 18, min(height, width) / 5)))
     font = load_font(find_font(texts), size)
     taken: list[_Area] = []
@@ -240,6 +261,36 @@ def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Colour, line: in
         inner = (left + line, top + line, right - line, bottom - line)
         draw.rectangle(inner, outline=(*_DARK, 110))
     draw.rectangle(area, outline=colour, width=line)
+
+
+def _draw_line(
+    draw: ImageDraw.ImageDraw, places: npt.NDArray[Any], colour: tuple[int, ...], line: int
+) -> None:
+    """Draw a line through places, with dark rims."""
+    path = [(x, y) for x, y in places.tolist()]
+    draw.line(path, (*_DARK, 110), line + 2, "curve")
+    draw.line(path, colour, line, "curve")
+
+
+def _draw_points(
+    draw: ImageDraw.ImageDraw,
+    points: npt.NDArray[np.float64],
+    pairs: Sequence[tuple[int, int]],
+    colour: Colour,
+    line: int,
+) -> None:
+    places, visibility = points[:, :2], points[:, 2]
+    for pair in map(list, pairs):
+        seen = visibility[pair].min() if max(pair) < len(places) else 0
+        if seen >= _VISIBLE:
+            _draw_line(draw, places[pair], colour, max(1, line - 1))
+        elif seen > 0:
+            draw.line([(x, y) for x, y in places[pair].tolist()], (*colour, 150), max(1, line - 2))
+    for (x, y), seen in zip(places.tolist(), visibility.tolist(), strict=True):
+        if seen > 0:
+            area = (x - line, y - line, x + line, y + line)
+            inside, rim = (colour, (*_DARK, 170)) if seen >= _VISIBLE else ((*_DARK, 110), colour)
+            draw.ellipse(area, inside, rim, max(1, line // 2))
 
 
 class _Tag:

@@ -14,9 +14,11 @@ from contextlib import suppress
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from recordsmith.checking import LintExample, LintReport, VerifyReport, boxes_of, image_in
-from recordsmith.format.example.feature_values import first_bytes, values_of
-from recordsmith.format.example.keys import MASK, OBJECT_TEXT
+from recordsmith.format.example.feature_values import first_bytes, object_values, values_of
+from recordsmith.format.example.keys import KEYPOINT, MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.support.errors import DataError, OptionError
@@ -379,6 +381,9 @@ def _scene(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Scen
     names = [text_of(value) for value in values_of(features.get(OBJECT_TEXT))]
     texts = names if len(names) == len(boxes) else [""] * len(boxes)
     scene = Scene(pixels, None, boxes, [_OTHERS] * len(boxes), texts)
+    points = object_values(features, KEYPOINT, len(boxes))
+    if points is not None and points.size and (box is None or box in boxes):
+        scene.points = np.nan_to_num(points).clip(-1, 2)
     mask = first_bytes(features, MASK)
     if mask is not None:
         with suppress(DataError):

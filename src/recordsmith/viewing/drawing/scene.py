@@ -7,15 +7,16 @@ of tutorials, then any bytes with images. Raw pixels need features for height an
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.dataset import KeypointClass
 from recordsmith.format.example import Features, FeatureSchema, keys
-from recordsmith.format.example.feature_values import first_bytes, only_value
+from recordsmith.format.example.feature_values import first_bytes, object_values, only_value
 from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import (
     Box,
@@ -39,6 +40,8 @@ _TEXTS = (*USUAL_NAMES[keys.CLASS_TEXT], "text")
 _NAMES = (*USUAL_NAMES[keys.FILENAME], keys.SOURCE_ID, "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
 _MAX_BOXES = 5000  # of an image; more hide it
+_MAX_POINTS = 300_000  # numbers of the keypoints or corners of an image
+_FAR = 4.0  # sides of an image
 _STRIP_ROWS = 64  # of a mask in colours, at once
 _DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
 _EMPTY_BYTES = 2  # of an empty string in a record
@@ -54,6 +57,9 @@ class Scene:
     mask_problem: why the mask of the example is not in `mask`; empty without such a problem.
     boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
     box_labels, box_texts: the class of each box.
+    corners: (n, 4, 2), x and y of the corners of the boxes, from 0 to 1; None for upright boxes.
+    points: (n, k, 3), x, y and visibility of the keypoints of the boxes; None without any.
+    skeletons: the pairs of points that are joined, by label.
     label, text: the class of the whole image.
     height, width: of the image as stored.
     """
@@ -68,6 +74,9 @@ class Scene:
     height: int = 0
     width: int = 0
     mask_problem: str = ""
+    corners: npt.NDArray[np.float64] | None = None
+    points: npt.NDArray[np.float64] | None = None
+    skeletons: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.height:
@@ -80,7 +89,8 @@ def draw_scene(scene: Scene, side: int) -> Pixels:
     if scene.mask is not None:
         pixels = blend_mask(pixels, scene.mask)
     if scene.boxes:
-        pixels = draw_boxes(pixels, scene.boxes, scene.box_labels, scene.box_texts)
+        more = scene.corners, scene.points, scene.skeletons
+        pixels = draw_boxes(pixels, scene.boxes, scene.box_labels, scene.box_texts, *more)
     return pixels
 
 
@@ -91,10 +101,13 @@ class SceneReader:
         self,
         features: Mapping[str, FeatureSchema],
         class_names: tuple[str | None, ...] | None = None,
+        keypoint_classes: Mapping[int, KeypointClass] | None = None,
     ) -> None:
         """`features` is the schema of the examples."""
         self._features = features
         self._class_names = class_names or ()
+        known = (keypoint_classes or {}).items()
+        self._skeletons = {label: points.skeleton for label, points in known}
         self.image_key = next(iter(find_images(features)), None)
         self.mask_key = self._find_mask()
         self.mask_problem = "" if self.mask_key else self._describe_unusable_mask()
@@ -217,10 +230,22 @@ class SceneReader:
         columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
         labels = _numbers(example, keys.OBJECT_LABEL).astype(np.int64)
         texts = example.get(keys.OBJECT_TEXT, ())
-        for number in range(count):
+        shown = np.flatnonzero(np.isfinite(columns).all(0))
+
+        def read_points(names: Sequence[str]) -> npt.NDArray[np.float64] | None:
+            points = object_values(example, names, len(sides[0]))
+            if points is None or not 0 < points.size <= _MAX_POINTS:
+                return None
+            points = points[shown]
+            points[:, :, :2] /= (width, height) if in_pixels else 1
+            points[~np.isfinite(points).all(-1)] = 0
+            return points.clip(-_FAR, _FAR)
+
+        corners = read_points(keys.CORNER)
+        scene.corners = corners if corners is not None and corners.shape[1] == 4 else None
+        scene.points, scene.skeletons = read_points(keys.KEYPOINT), self._skeletons
+        for number in shown.tolist():
             ymin, xmin, ymax, xmax = (float(column[number]) for column in columns)
-            if not np.isfinite((ymin, xmin, ymax, xmax)).all():
-                continue
             label = int(labels[number]) if number < len(labels) else 0
             text = _printable(texts[number]) if number < len(texts) else ""
             scene.boxes.append((ymin, xmin, ymax, xmax))

@@ -175,7 +175,7 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     survey = SchemaSurvey()
     survey.update(b"".join(records), np.cumsum(lengths) - lengths, lengths)
     schema = survey.finish()
-    reader = SceneReader(schema.features, dataset.class_names)
+    reader = SceneReader(schema.features, dataset.class_names, dataset.view.keypoint_classes)
     if reader.image_key is None and records:
         if schema.payload not in ("Example", "mixed"):
             raise NotAnExampleError(schema.payload, "Examples with images")

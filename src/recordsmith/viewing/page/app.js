@@ -10,7 +10,7 @@ import { commandsFor, partsOf, positionsFile } from './save.js';
 import { Table } from './table.js';
 
 const VIEWS = { records: 'Records', stats: 'Statistics', verify: 'Damage', preview: 'Loader' };
-const KEYS = { 'Arrows, Page, Home, End': 'choose a record', Enter: 'open it', x: 'mark it', '/': 'filter', t: 'table or thumbnails', f: 'facets and overlays', 'b, l, m': 'boxes, labels, masks', d: 'dark or light',
+const KEYS = { 'Arrows, Page, Home, End': 'choose a record', Enter: 'open it', x: 'mark it', '/': 'filter', t: 'table or thumbnails', f: 'facets and overlays', 'b, p, l, m': 'boxes, points, labels, masks', d: 'dark or light',
   '← →': 'previous and next record', '+ − 0 1': 'zoom, fit, show pixels', 'Shift and arrows': 'move the image', Escape: 'close', '?': 'this help' };
 const NO_STATE = { split: '', where: '', sort: '', group: '', view: 'records', layout: '', columns: '', record: '', place: '' };
 const MAX_COLUMNS = 50;
@@ -263,8 +263,8 @@ const openHelp = () => dialog('Keys', el('dl', { class: 'keys' }, Object.entries
 
 function change(values, isWhole = true) {
   Object.assign(overlays, values);
-  const { boxes, texts, masks, outlines, opacity } = overlays;
-  settings.write('overlays', { boxes, texts, masks, outlines, opacity });
+  const { boxes, points, texts, masks, outlines, opacity } = overlays;
+  settings.write('overlays', { boxes, points, texts, masks, outlines, opacity });
   list().repaint();
   recordView.paint();
   if (isWhole) drawOverlays($('overlays'), change);
@@ -305,7 +305,7 @@ function attach() {
 function onKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || $('dialog').open) return;
   const isOpen = !$('record').hidden;
-  const acts = { '?': openHelp, d: turnTheme, b: () => change({ boxes: !overlays.boxes }), m: () => change({ masks: !overlays.masks }), l: () => change({ texts: !overlays.texts }),
+  const acts = { '?': openHelp, d: turnTheme, b: () => change({ boxes: !overlays.boxes }), p: () => change({ points: !overlays.points }), m: () => change({ masks: !overlays.masks }), l: () => change({ texts: !overlays.texts }),
     ...(!isOpen && { '/': () => $('where').select(), f: toggleSide, t: toggleLayout }) };
   const isTyped = event.target.closest('input:not([type=checkbox], [type=range]), select');
   if (!isTyped && Object.hasOwn(acts, event.key)) acts[event.key]();
@@ -332,7 +332,7 @@ async function start() {
   dataset = await getJson('dataset').catch((error) => notice(explain(error)));
   if (!dataset.palette) return;
   describe();
-  Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [], classKeys: dataset.scene.class_keys });
+  Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [], classKeys: dataset.scene.class_keys, skeletons: dataset.scene.skeletons });
   marked = new Set(settings.read(marksName(), []));
   const { where, at: record } = dataset.start;
   const first = Object.entries({ where, record }).filter(([, value]) => value != null && value !== '');

@@ -121,7 +121,7 @@ export function drawOverlays(root, change) {
   const isAll = overlays.hidden.size === 0;
   const isOpen = root.querySelector('details')?.open ?? true;
   redraw(root, el('details', { open: isOpen }, el('summary', {}, 'Overlays'),
-    el('div', { class: 'switches' }, check('boxes', 'Boxes'), check('texts', 'Labels'), check('masks', 'Masks'), check('outlines', 'Outlines')),
+    el('div', { class: 'switches' }, check('boxes', 'Boxes'), check('points', 'Points'), check('texts', 'Labels'), check('masks', 'Masks'), check('outlines', 'Outlines')),
     el('label', { class: 'switches' }, 'Opacity', el('input', { type: 'range', min: 0, max: 1, step: 0.05, value: overlays.opacity, oninput: ({ target }) => change({ opacity: Number(target.value) }, false) })),
     classes.length > 1 && el('div', { class: 'classes', role: 'group', 'aria-label': 'Classes' }, link(isAll ? 'Hide all' : 'Show all', '', () => hide(isAll ? overlays.seen.keys() : [])),
       classes.slice(0, SHOWN_CLASSES).map(([label, text]) => {

@@ -2,13 +2,13 @@
 
 import { el, svg } from './dom.js';
 
-const [MAX_BOXES, MAX_CLASSES] = [2000, 5000];
+const [MAX_BOXES, MAX_SKELETONS, MAX_CLASSES] = [2000, 300, 5000];
 const [BACKGROUND, VOID] = [0, 255];
 
 /** What is drawn over images: switches, the classes that are hidden, and those seen so far. */
 export const overlays = {
-  palette: [], names: [], boxes: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), isMixed: false, onseen: () => {},
-  classKeys: [],
+  palette: [], names: [], boxes: true, points: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), isMixed: false, onseen: () => {},
+  classKeys: [], skeletons: {},
   /** The name of a class, for a value of a feature with classes; else ''. */
   nameOf(key, label) {
     const name = this.classKeys.includes(key) ? this.names[label] || (!this.isMixed && this.seen.get(Number(label))) || '' : '';
@@ -30,22 +30,25 @@ const ink = (label) => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? '#000' : '#fff';
 };
 
-/** Draw boxes over the image, which fills `area` of an SVG of that size in CSS pixels. */
+/** Draw boxes and keypoints over the image, which fills `area` of an SVG of that size in CSS pixels. */
 export function drawBoxes(root, boxes, area, font = 11) {
   root.replaceChildren();
-  if (!overlays.boxes || !boxes?.length) return;
-  const shown = boxes.slice(0, MAX_BOXES).filter((box) => !overlays.hidden.has(box[4])).map(([ymin, xmin, ymax, xmax, label, text]) => ({
+  if (!boxes?.length) return;
+  const shown = boxes.slice(0, MAX_BOXES).filter((box) => !overlays.hidden.has(box[4])).map(([ymin, xmin, ymax, xmax, label, text, corners, points]) => ({
     left: area.left + Math.min(xmin, xmax) * area.width, top: area.top + Math.min(ymin, ymax) * area.height,
-    width: Math.abs(xmax - xmin) * area.width, height: Math.abs(ymax - ymin) * area.height, label, text: text || overlays.names[label] || '' }));
+    width: Math.abs(xmax - xmin) * area.width, height: Math.abs(ymax - ymin) * area.height, label, text: text || overlays.names[label] || '', corners, points }));
   shown.sort((a, b) => b.width * b.height - a.width * a.height);  // small ones on top
-  for (const box of shown) {
-    const sides = { x: box.left, y: box.top, width: Math.max(1, box.width), height: Math.max(1, box.height), fill: 'none' };
-    root.append(
-      svg('rect', { ...sides, stroke: '#000', 'stroke-opacity': 0.45, 'stroke-width': 3.5 }),
-      svg('rect', { ...sides, stroke: colour(box.label), 'stroke-width': 2, class: 'box' }, svg('title', {}, box.text)),
-    );
+  const [x, y] = [(share) => area.left + share * area.width, (share) => area.top + share * area.height];
+  const outline = (tag, sides, label, props, ...children) => root.append(
+    svg(tag, { ...sides, fill: 'none', stroke: '#000', 'stroke-opacity': 0.45, 'stroke-width': 3.5 }),
+    svg(tag, { ...sides, fill: 'none', stroke: colour(label), 'stroke-width': 2, ...props }, ...children));
+  for (const { label, corners, ...box } of overlays.boxes ? shown : []) {
+    const sides = corners ? { points: corners.map((value, at) => (at % 2 ? y : x)(value)).join(' ') }
+      : { x: box.left, y: box.top, width: Math.max(1, box.width), height: Math.max(1, box.height) };
+    outline(corners ? 'polygon' : 'rect', sides, label, { class: 'box' }, svg('title', {}, box.text));
   }
-  if (!overlays.texts) return;
+  for (const { label, points } of overlays.points ? shown.slice(0, MAX_SKELETONS) : []) drawPoints(root, points ?? [], label, x, y, outline);
+  if (!overlays.texts || !overlays.boxes) return;
   const tags = [];
   for (const box of [...shown].reverse()) {  // the small ones choose first
     const letters = [...box.text].slice(0, 24).join('');
@@ -56,6 +59,20 @@ export function drawBoxes(root, boxes, area, font = 11) {
       svg('rect', { x: tag.left, y: tag.top, width: tag.width, height: tag.height, fill: colour(box.label), class: 'tag' }),
       svg('text', { x: tag.left + 3, y: tag.top + font, 'font-size': font, fill: ink(box.label), textLength: tag.width - 6, lengthAdjust: 'spacingAndGlyphs' }, letters),
     );
+  }
+}
+
+/** Draw visible points as discs, hidden ones as rings, and the lines between them; dashed to hidden ones. */
+function drawPoints(root, points, label, x, y, outline) {
+  const at = (number) => ({ x: x(points[3 * number]), y: y(points[3 * number + 1]), seen: points[3 * number + 2] ?? 0 });
+  for (const [a, b] of (overlays.skeletons[label]?.skeleton ?? []).map((pair) => pair.map(at))) {
+    const isHidden = Math.min(a.seen, b.seen) < 2;
+    if (a.seen > 0 && b.seen > 0) outline('line', { x1: a.x, y1: a.y, x2: b.x, y2: b.y, 'stroke-dasharray': isHidden && 3 }, label, { class: 'bone' });
+  }
+  for (let number = 0; 3 * number < points.length; number++) {
+    const point = at(number);
+    const look = point.seen < 2 ? { fill: '#0006', stroke: colour(label), 'stroke-width': 1.5 } : { fill: colour(label), stroke: '#000b' };
+    if (point.seen > 0) root.append(svg('circle', { cx: point.x, cy: point.y, r: 3, ...look, class: 'point' }, svg('title', {}, overlays.skeletons[label]?.names[number] ?? '')));
   }
 }
 

@@ -98,7 +98,7 @@ export class RecordView {
     const firsts = images.filter(({ key }, at) => key !== images[at - 1]?.key);
     const choose = firsts.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(firsts[target.value]) },
       firsts.map(({ key }, at) => el('option', { value: at }, key)));
-    this.switches = Object.entries({ boxes: ['Boxes (b)', this.record.boxes.length], texts: ['Labels (l)', this.record.boxes.length], masks: ['Masks (m)', this.record.has_mask] })
+    this.switches = Object.entries({ boxes: ['Boxes (b)', this.record.boxes.length], points: ['Points (p)', this.record.boxes.some((box) => box[7])], texts: ['Labels (l)', this.record.boxes.length], masks: ['Masks (m)', this.record.has_mask] })
       .filter(([, [, isThere]]) => isThere).map(([name, [title]]) => button(title.split(' ')[0], title, () => this.actions.change({ [name]: !overlays[name] }), { 'data-switch': name }));
     return el('div', { class: 'left' }, this.stage, el('div', { class: 'zoom' },
       button('−', 'Zoom out (-)', () => this.zoom(0.8)), this.zoomText, button('+', 'Zoom in (+)', () => this.zoom(1.25)),

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_labels, read_manifest
+from recordsmith.dataset import (
+    MANIFEST_NAME,
+    ClassNames,
+    KeypointClasses,
+    join_keypoint_classes,
+    read_labels,
+    read_manifest,
+)
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.sources import (
@@ -52,15 +59,18 @@ def apply_like(options: PackOptions, source: Source, like: PlaceLike) -> tuple[P
         compression=options.compression or manifest.compression,
     )
     names = manifest.class_names or read_labels(folder)
-    return options, _RenumberedSource(source, names, str(folder))
+    return options, _RenumberedSource(source, names, manifest.keypoint_classes, str(folder))
 
 
 class _RenumberedSource:
     """A source whose classes get the numbers of a dataset, by name."""
 
-    def __init__(self, source: Source, names: ClassNames | None, dataset: str) -> None:
+    def __init__(
+        self, source: Source, names: ClassNames | None, points: KeypointClasses, dataset: str
+    ) -> None:
         self._source = source
         self._names = names
+        self._points = points
         self._dataset = dataset
         self.root = getattr(source, "root", None)
 
@@ -91,6 +101,8 @@ class _RenumberedSource:
                 "dataset, and append that.",
             )
         table = {label: new for label, (_, new) in known.items() if new is not None}
+        points = {table[label]: of_class for label, of_class in listing.keypoint_classes.items()}
+        points = join_keypoint_classes(self._points, points, "the source") if points else {}
         reader = listing.reader
         if any(label != new for label, new in table.items()):
             has_rows = hasattr(reader, "frames") and reader.frames() is not None
@@ -100,7 +112,7 @@ class _RenumberedSource:
                     remedy="Pack them, and give them its numbers with `recordsmith edit --recode`.",
                 )
             reader = _RenumberedReader(reader, table)
-        return replace(listing, reader=reader, class_names=self._names)
+        return replace(listing, reader=reader, class_names=self._names, keypoint_classes=points)
 
     def describe(self) -> Mapping[str, Any]:
         return self._source.describe()

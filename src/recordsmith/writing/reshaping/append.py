@@ -27,6 +27,7 @@ from recordsmith.dataset import (
     Paths,
     begun_location,
     is_valid_file_name,
+    join_keypoint_classes,
     locate,
     read_begun_note,
     read_labels,
@@ -259,6 +260,9 @@ class _AppendJob:
         if old_names is None:
             old_names = read_labels(folder)
         names, more = _merge_class_names(old_names, inputs.class_names, folder)
+        points = join_keypoint_classes(
+            manifest.keypoint_classes, inputs.keypoint_classes, "the appended records"
+        )
         known = Schema.merged(list(inputs.schemas.values()))
         _check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
         job = self._fingerprint(base)
@@ -283,7 +287,9 @@ class _AppendJob:
         }
         splits = [shard.split for shard in plan.shards]
         added = list(zip(splits, results, strict=True))
-        new = _merge_manifest(manifest, added, renamed, names, step)
+        new = replace(
+            _merge_manifest(manifest, added, renamed, names, step), keypoint_classes=points
+        )
         publishing.publish_dataset(
             folder,
             new,

@@ -16,8 +16,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames
+from recordsmith.dataset import ClassNames, KeypointClasses
 from recordsmith.format.example import KeyAction, Rewriter, Schema, encode_example
+from recordsmith.format.example.keys import KEYPOINT_X
 from recordsmith.format.example.payload import decode_key, encode_key
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
@@ -32,6 +33,7 @@ from recordsmith.writing.reshaping.recoding import (
     ValueChange,
     check_class_names,
     recoded_class_names,
+    recoded_keypoint_classes,
 )
 
 _UNCHANGED, _DROPPED = 0, 1  # numbers of actions
@@ -267,6 +269,11 @@ class Edits:
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
         """Return the class names after the edit: names follow recoded labels."""
         return recoded_class_names(self.recode, names)
+
+    def keypoint_classes(self, classes: KeypointClasses) -> KeypointClasses:
+        """Return the keypoints of classes after the edit, which may drop those of all objects."""
+        dropped = KEYPOINT_X in self.drop
+        return {} if dropped else recoded_keypoint_classes(self.recode, classes)
 
     def to_json(self) -> dict[str, Any]:
         """Return drop, rename, add, recode and cast if they are set."""

@@ -22,6 +22,7 @@ from recordsmith.dataset import (
     PARTIAL_SUFFIX,
     ClassNames,
     Dataset,
+    KeypointClasses,
     Located,
     LocatedBlock,
     Manifest,
@@ -37,6 +38,7 @@ from recordsmith.dataset import (
     check_split,
     dataset_of,
     is_split_slice,
+    join_keypoint_classes,
     locate_each,
     records_of,
     scattered_blocks,
@@ -77,6 +79,7 @@ class Inputs:
     splits: their names, in order of first appearance.
     schemas: by split, if known from manifests.
     has_label_map: whether the class names come with a label map.
+    keypoint_classes: from their manifests.
     names: of the given paths.
     provenance: the history of the inputs from their manifests, the newest step last.
     arrow_schema: that of all manifests, if it is the same.
@@ -93,6 +96,7 @@ class Inputs:
     provenance: tuple[Any, ...]
     notices: tuple[str, ...]
     arrow_schema: str | None
+    keypoint_classes: KeypointClasses
 
     @property
     def size_bytes(self) -> int:
@@ -238,6 +242,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
         tuple(notices),
         arrow_schemas.pop() if len(arrow_schemas) == 1 else None,
+        _keypoint_classes(listed, manifests),
     )
 
 
@@ -307,6 +312,16 @@ def _difference(ours: ClassNames, theirs: ClassNames) -> str:
     label, pair = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
     shown = ["has no name" if name is None else f"is {name!r:.80}" for name in pair]
     return f"{label} {shown[0]} in the first and {shown[1]} in the second"
+
+
+def _keypoint_classes(
+    paths: Sequence[Location], manifests: Sequence[Manifest | None]
+) -> KeypointClasses:
+    joined: KeypointClasses = {}
+    for path, manifest in zip(paths, manifests, strict=True):
+        if manifest is not None:
+            joined = join_keypoint_classes(joined, manifest.keypoint_classes, path)
+    return joined
 
 
 def _schemas(parts: Sequence[Located]) -> dict[str, Schema]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, class_names_of, text_of
+from recordsmith.dataset import ClassNames, KeypointClass, KeypointClasses, class_names_of, text_of
 from recordsmith.format.example import (
     Schema,
     decode_example,
@@ -26,7 +26,7 @@ from recordsmith.format.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.format.example.keys import MASK, is_class_key
+from recordsmith.format.example.keys import MASK, OBJECT_LABEL, is_class_key
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
@@ -260,6 +260,21 @@ def recoded_class_names(
     except OptionError:  # the labels are text
         return names
     return class_names_of(moved) if moved or names is not None else None
+
+
+def recoded_keypoint_classes(
+    tables: Mapping[str, RecodeTable], classes: KeypointClasses
+) -> KeypointClasses:
+    """Return the keypoints of classes after recoding the labels of objects."""
+    if OBJECT_LABEL not in tables:
+        return classes
+    recoding = tables[OBJECT_LABEL].for_kind("int64", OBJECT_LABEL)
+    moved: dict[int, KeypointClass] = {}
+    for label, known in classes.items():
+        new = recoding.new(label)
+        if isinstance(new, int) and moved.setdefault(new, known) != known:
+            raise _invalid(f"classes with different keypoints become {new}", label)
+    return moved
 
 
 def check_class_names(

@@ -294,6 +294,8 @@ class _ReshardJob:
         self.fingerprint = reshard_fingerprint(self.options, self.inputs)
         names, edits = self.inputs.class_names, self.options.edits
         self.class_names = names if edits is None else edits.class_names(names)
+        points = self.inputs.keypoint_classes
+        self.keypoint_classes = points if edits is None else edits.keypoint_classes(points)
 
     def check_options(self, schema: Schema | None) -> None:
         """Raise OptionError if the condition or an edit does not fit the schema, if known."""
@@ -443,6 +445,7 @@ class _ReshardJob:
             provenance,
             schemas=schemas,
             arrow_schema=None if edits else inputs.arrow_schema,
+            keypoint_classes=self.keypoint_classes,
         )
         notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"

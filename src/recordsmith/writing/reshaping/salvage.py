@@ -309,6 +309,7 @@ class _SalvageJob:
                 "previous": None if old is None else dict(old.provenance),
             },
             arrow_schema=None if old is None else old.arrow_schema,
+            keypoint_classes={} if old is None else old.keypoint_classes,
         )
 
     def _failure(self) -> DataError | SourceError:
