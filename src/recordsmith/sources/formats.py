@@ -20,7 +20,10 @@ _SOURCES = {
     ),
     "table": (
         "tables.table.Table",
-        "images table image_column split_column group_column label_column encoding",
+        (
+            "images table image_column split_column group_column encoding label_column "
+            "label_columns label_separator"
+        ),
     ),
     "arrays": ("archives.arrays.Arrays", ""),
     "shards": ("archives.shards.Shards", ""),
@@ -88,7 +91,10 @@ class SourceOptions(TypedDict, total=False):
         image_column: column of image paths, which may lack their suffix.
         split_column: column of splits.
         group_column: column of groups, which stay in one split.
-        label_column: column of classes.
+        label_column: column of classes; a cell may have a list of them.
+        label_columns: columns of 0 and 1 for images with several classes, with commas between them.
+        label_separator: between the classes in a cell of the label column, such as |; None for one
+            class.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
         frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
     """
@@ -113,6 +119,8 @@ class SourceOptions(TypedDict, total=False):
     split_column: str
     group_column: str
     label_column: str
+    label_columns: str
+    label_separator: str
     encoding: str
     frame_quality: int
 

@@ -16,9 +16,10 @@ DTYPE = "image/dtype"
 FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 
-# its class
+# its class; or several, with the confidence of each where some were verified to be absent (0)
 CLASS_LABEL = "image/class/label"
 CLASS_TEXT = "image/class/text"
+CLASS_CONFIDENCE = "image/class/confidence"
 
 # its mask: a class index for each pixel
 MASK = "image/segmentation/class/encoded"

@@ -11,7 +11,7 @@ from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.images import class_features, image_features, read_image
+from recordsmith.sources.files.images import LABEL_KINDS, class_features, image_features, read_image
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.samples import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -87,7 +87,9 @@ class TableReader(FilesReader[TableFile]):
     columns: the kinds of the columns that are features.
     embedded: the column with encoded images, if there is one.
     images: the folder of the images, if it is not that of the table.
-    class_names: of the label column, where rows have images.
+    label_columns: those with the classes of images.
+    class_names: of the label columns, where rows have images.
+    list_keys: the features with the classes of images that may have several.
     """
 
     given_kinds: tuple[tuple[str, Kind], ...] = ()
@@ -96,11 +98,12 @@ class TableReader(FilesReader[TableFile]):
     unit: str = "line"
     columns: tuple[tuple[str, Kind], ...] = ()
     split_column: str | None = None
-    label_column: str | None = None
+    label_columns: tuple[str, ...] = ()
     image_column: str | None = None
     embedded: str | None = None
     images: Location | None = None
     class_names: tuple[str | None, ...] | None = None
+    list_keys: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column."""
@@ -113,9 +116,9 @@ class TableReader(FilesReader[TableFile]):
             return payload
         place = f"{file.location}, {self._line(file, row)}"
         features: dict[str, Any] = dict(decode_example(payload))
-        if self.label_column is not None:
-            features.pop(self.label_column, None)
-            features |= class_features(sample.label, self.class_names)
+        for name in self.label_columns:
+            features.pop(name, None)
+        features |= class_features(sample.label, self.class_names, reference)
         if self.embedded is not None:
             return features | _embedded_image(features, self.embedded, place)
         if "image" not in reference:
@@ -146,7 +149,7 @@ class TableReader(FilesReader[TableFile]):
         return next(iter(known.values())).table.rows
 
     def kinds(self) -> Mapping[str, Kind]:
-        return dict(self.columns)
+        return {**dict(self.columns), **{key: LABEL_KINDS[key] for key in self.list_keys}}
 
     def to_json(self) -> dict[str, Any]:
         if not self.files:
