@@ -387,7 +387,7 @@ def test_polygons_are_not_keypoints(tmp_path: Path, rows: list[str]) -> None:
     features, notes = read(Yolo(root))
     assert boxes_of(features) == expected
     assert [what for what, _ in notes] == [
-        "polygons, rotated boxes and masks were packed as the boxes around them"
+        "polygons and masks were packed as the boxes around them"
     ] * len(rows)
 
 

@@ -936,6 +936,28 @@ def test_statistics_and_batches_are_shown(meadows: Path, open_page: Open) -> Non
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>\"'`"
 
 
+@pytest.mark.parametrize("is_image", [True, False])
+def test_a_record_may_be_closed_before_its_image_is_there(
+    is_image: bool, meadows: Path, open_page: Open
+) -> None:
+    page = open_page(meadows)
+    held: list[Any] = []
+    page.route("**/image/*", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
+    page.click("#tile-0")
+    page.wait_for_selector("#record .features")
+    page.evaluate("window.img = document.querySelector('#record img')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#record", state="hidden")
+    while not held:
+        page.wait_for_timeout(50)
+    if is_image:
+        held[0].continue_()
+    else:
+        held[0].fulfill(body="no image", content_type="image/png")
+    until(page, "window.img.complete")
+    page.wait_for_timeout(50)  # for its handlers; `open_page` asserts that none failed
+
+
 def test_names_and_values_are_never_markup(tmp_path: Path, open_page: Open) -> None:
     example = {
         HOSTILE: HOSTILE * 3,

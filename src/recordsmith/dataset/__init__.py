@@ -28,6 +28,10 @@ __getattr__, __dir__, __all__ = lazy_names(
         ),
         "examples": "begin_of bytes_text probe",
         "indexing": "IndexReport index",
+        "keypoint_classes": (
+            "KeypointClass KeypointClasses MAX_KEYPOINTS keypoint_classes_in_json "
+            "keypoint_classes_to_json"
+        ),
         "labels": (
             "ClassNames LABELS_NAME LABEL_MAP_NAME LARGEST_LABEL background_notices "
             "carried_class_names class_names_in_json class_names_of is_label "

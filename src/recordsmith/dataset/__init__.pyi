@@ -44,6 +44,15 @@ from recordsmith.dataset.examples import bytes_text as bytes_text
 from recordsmith.dataset.examples import probe as probe
 from recordsmith.dataset.indexing import IndexReport as IndexReport
 from recordsmith.dataset.indexing import index as index
+from recordsmith.dataset.keypoint_classes import MAX_KEYPOINTS as MAX_KEYPOINTS
+from recordsmith.dataset.keypoint_classes import KeypointClass as KeypointClass
+from recordsmith.dataset.keypoint_classes import KeypointClasses as KeypointClasses
+from recordsmith.dataset.keypoint_classes import (
+    keypoint_classes_in_json as keypoint_classes_in_json,
+)
+from recordsmith.dataset.keypoint_classes import (
+    keypoint_classes_to_json as keypoint_classes_to_json,
+)
 from recordsmith.dataset.labels import LABEL_MAP_NAME as LABEL_MAP_NAME
 from recordsmith.dataset.labels import LABELS_NAME as LABELS_NAME
 from recordsmith.dataset.labels import LARGEST_LABEL as LARGEST_LABEL

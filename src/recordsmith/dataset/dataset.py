@@ -16,6 +16,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from recordsmith.dataset.examples import DecodedExample
+from recordsmith.dataset.keypoint_classes import KeypointClasses
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, records_of_part, shard_parts
 from recordsmith.dataset.selection import Positions, check_shares
@@ -107,6 +108,11 @@ class Dataset(Summarized):
     def class_names(self) -> ClassNames | None:
         """The names of classes, indexed by label; None without classes."""
         return self.view.class_names
+
+    @property
+    def keypoint_classes(self) -> KeypointClasses:
+        """What the keypoints of objects are, by the label of their class; empty without any."""
+        return self.view.keypoint_classes
 
     @property
     def schema(self) -> Schema:

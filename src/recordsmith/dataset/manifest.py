@@ -24,6 +24,11 @@ from recordsmith.dataset.documents import (
     json_of,
     line_in_json,
 )
+from recordsmith.dataset.keypoint_classes import (
+    KeypointClasses,
+    keypoint_classes_in_json,
+    keypoint_classes_to_json,
+)
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
 from recordsmith.format.example import Schema
@@ -69,6 +74,7 @@ class Manifest:
     schemas: the schema of each split; may lack some or all splits.
     schema: the schema of all records.
     class_names: names indexed by label, with None for labels without a name; None without classes.
+    keypoint_classes: what the keypoints of objects are, by the label of their class.
     provenance: source, seed, options and fingerprint of the plan.
     arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
     stated_record_count: the total number of records in the file, correct or not; None if missing.
@@ -81,6 +87,7 @@ class Manifest:
     class_names: ClassNames | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrow_schema: str | None = None
+    keypoint_classes: KeypointClasses = field(default_factory=dict)
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -156,6 +163,8 @@ class Manifest:
             "schemas": {split: schema.to_json() for split, schema in schemas.items()},
             "provenance": self.provenance,
         }
+        if self.keypoint_classes:
+            document["keypoint_classes"] = keypoint_classes_to_json(self.keypoint_classes)
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
@@ -268,6 +277,7 @@ def _parse(document: Any) -> Manifest:
         class_names_in_json(document["class_names"]),
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
+        keypoint_classes_in_json(document.get("keypoint_classes", {})),
         document.get("records"),
     )
 

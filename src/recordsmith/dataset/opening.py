@@ -178,6 +178,7 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
             schema,
             schema,
             located.class_names,
+            manifest.keypoint_classes,
             schemas,
             source,
             manifest.arrow_schema,

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from recordsmith.dataset.keypoint_classes import KeypointClasses
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
@@ -70,6 +71,7 @@ class View(msgspec.Struct):
     schema: Schema | None = None
     outer_schema: Schema | None = None
     class_names: ClassNames | None = None
+    keypoint_classes: KeypointClasses = msgspec.field(default_factory=dict)
     split_schemas: Mapping[str, Schema | None] = msgspec.field(default_factory=dict)
     source: DatasetSource | None = None
     arrow_schema: str | None = None

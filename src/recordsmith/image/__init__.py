@@ -36,7 +36,10 @@ __getattr__, __dir__, __all__ = lazy_names(
         "geometry.fit": "CROP_AREA CROP_RATIO Fit FitKind Flip Placement in_frame",
         "geometry.normalising": "Layout Normaliser",
         "geometry.placing": "Interpolation divisor_for place_image place_mask",
-        "geometry.rotation": "Box apply_orientation inverse_orientation orient_box swaps_sides",
+        "geometry.rotation": (
+            "Box apply_orientation inverse_orientation is_mirrored orient_box orient_points "
+            "swaps_sides"
+        ),
         "geometry.tiling": "tile_image untile",
         "image_options": "HIGHEST_MAX_PIXELS ImageOptions MAX_PIXELS check_number",
         "kernel.augmenting": "jitter mix",

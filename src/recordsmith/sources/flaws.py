@@ -96,6 +96,24 @@ class Check(LintCheck):
         _FIX_BOX,
     )
     BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _DROP_BOX)
+    KEYPOINT_OUTSIDE = (
+        "keypoint-outside",
+        "error",
+        "A labelled keypoint is outside its image.",
+        _FIX_BOX,
+    )
+    KEYPOINT_COUNT = (
+        "keypoint-count",
+        "error",
+        "An object has another number of keypoints than its class.",
+        _DROP_BOX,
+    )
+    INVALID_KEYPOINT = (
+        "invalid-keypoint",
+        "error",
+        "A keypoint is not numbers, or its visibility is not 0, 1 or 2.",
+        _FIX_BOX,
+    )
     INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _DROP_BOX)
     MASK_SIZE = (
         "mask-size",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from recordsmith.dataset import KeypointClasses
 from recordsmith.sources.files.account import Account
 from recordsmith.sources.samples import Sample, SampleReader
 
@@ -24,6 +25,7 @@ class Listing:
     only_split: the split of all samples if `splits` is empty, such as that of a test set; None for
         the split of the caller, or train.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
+    keypoint_classes: what the keypoints of objects are, by label.
     categories: what annotations have on classes besides their names, by label as text: `name`,
         and `id` (if it is not the label) or `supercategory`; for the provenance.
     arrow_schema: of a table; see `Manifest`.
@@ -38,6 +40,7 @@ class Listing:
     splits: tuple[str, ...] = ()
     only_split: str | None = None
     has_label_map: bool = False
+    keypoint_classes: KeypointClasses = field(default_factory=dict)
     categories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     arrow_schema: str | None = None
     account: Account | None = field(default=None, compare=False)

@@ -16,17 +16,20 @@ DTYPE = "image/dtype"
 FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 
-# its class; or several, with the confidence of each where some were verified to be absent (0)
+# its class, or several
 CLASS_LABEL = "image/class/label"
 CLASS_TEXT = "image/class/text"
-CLASS_CONFIDENCE = "image/class/confidence"
+CLASS_CONFIDENCE = "image/class/confidence"  # 1, or 0 for a class that it verifiably has not
+
+# its captions, any number
+CAPTION = "image/caption"
 
 # its mask: a class index for each pixel
 MASK = "image/segmentation/class/encoded"
 MASK_FORMAT = "image/segmentation/class/format"
 MASK_DTYPE = "image/segmentation/class/dtype"
 
-# its objects: each feature has a value per object
+# its objects: each feature has a value per object, except for keypoints and corners
 YMIN = "image/object/bbox/ymin"
 XMIN = "image/object/bbox/xmin"
 YMAX = "image/object/bbox/ymax"
@@ -41,6 +44,20 @@ OBJECT_IS_CROWD = "image/object/is_crowd"
 OBJECT_DIFFICULT = "image/object/difficult"
 OBJECT_TRUNCATED = "image/object/truncated"
 OBJECT_VIEW = "image/object/view"
+OBJECT_TRACK = "image/object/track/label"
+OBJECT_ATTRIBUTE = "image/object/attribute/"
+"""How the keys of attributes begin; the name follows."""
+
+# of each object, as many as the class with the most; visibility is 0 (not labelled: 0, 0),
+# 1 (hidden) or 2; and how many are labelled
+KEYPOINT_X = "image/object/keypoint/x"
+KEYPOINT_Y = "image/object/keypoint/y"
+KEYPOINT_VISIBILITY = "image/object/keypoint/visibility"
+KEYPOINT_NUM = "image/object/keypoint/num"
+
+# four of each object, of rotated boxes: clockwise from the top left of the unturned box
+CORNER_X = "image/object/corner/x"
+CORNER_Y = "image/object/corner/y"
 
 _MASK_WORDS = ("mask", "segment")
 _TARGET_WORDS = ("label", "depth")

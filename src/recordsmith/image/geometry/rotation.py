@@ -65,3 +65,16 @@ def orient_box(box: Box, orientation: int) -> Box:
     if reverses_columns:
         xmin, xmax = 1 - xmax, 1 - xmin
     return ymin, xmin, ymax, xmax
+
+
+def orient_points(points: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
+    """Transform points as `apply_orientation` does pixels: (n, 2), x and y from 0 to 1."""
+    is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
+    turned = points[:, ::-1] if is_swapped else points
+    is_reversed = np.array([reverses_columns, reverses_rows])
+    return np.where(is_reversed, 1 - turned, turned)
+
+
+def is_mirrored(orientation: int) -> bool:
+    """Whether an orientation turns clockwise into counterclockwise."""
+    return orientation in (2, 4, 5, 7)

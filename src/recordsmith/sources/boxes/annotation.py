@@ -17,14 +17,17 @@ from xml.parsers import expat
 
 import msgspec
 
+from recordsmith.dataset import MAX_KEYPOINTS, KeypointClass
 from recordsmith.format.example import Kind
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.problems import Fault
+from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import Problems, SourceError
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
+
+Points: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
 
 MAX_OBJECTS = 100_000
 """Of an image: each takes some hundred bytes until its record is written."""
@@ -34,7 +37,7 @@ MAX_TOKEN_BYTES = 1 << 22
 
 _LINE_BREAKS = frozenset("\r\n")
 _XML_STEP = 1 << 20
-_OUTLINES = "polygons, rotated boxes and masks were packed as the boxes around them"
+_OUTLINES = "polygons and masks were packed as the boxes around them"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
 _UTF16_STARTS = (
@@ -56,6 +59,11 @@ class AnnotatedObject(NamedTuple):
     outline: JSON of polygons, run lengths or a PNG, see `rasterize`; "box" if it is the box.
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
+    points: its keypoints, in the units of the annotation: x, y and visibility end to end, in the
+        order of its class; or these three by the name of the point, of those that it has.
+    quad: x, y of the four corners of a rotated box, clockwise from the top left of the unturned
+        box; empty for an upright one.
+    attributes: texts or numbers by name; never changed.
     """
 
     where: str
@@ -64,6 +72,9 @@ class AnnotatedObject(NamedTuple):
     outline: str | None = None
     extra: Sequence[Any] = ()
     fault: str = ""
+    points: Points = ()
+    quad: Sequence[float] = ()
+    attributes: Mapping[str, str | float] = {}
 
     def place_in(self, file: str) -> str:
         """Where it is, for messages: "a.xml, line 17 (cat)"."""
@@ -83,6 +94,9 @@ class AnnotatedImage(NamedTuple):
     notes: (what, where) of what is left out.
     tags: (class, where) of each class of the whole image.
     remedy: what to do if the image is not found.
+    captions: texts about it.
+    labels: the classes of the whole image, with 1, or 0 for those that it verifiably has not; {}
+        if it has none of them, None if nothing is said.
     """
 
     where: str = ""
@@ -94,6 +108,8 @@ class AnnotatedImage(NamedTuple):
     notes: Sequence[tuple[str, str]] = ()
     tags: Sequence[tuple[str, str]] = ()
     remedy: str = ""
+    captions: Sequence[str] = ()
+    labels: Mapping[str, float] | None = None
 
 
 @dataclass(eq=False)
@@ -105,6 +121,7 @@ class AnnotationFile:
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
     supercategories: of those classes that have one, by the same keys.
     used_classes: the keys of those that objects have; set by `parse` where names may repeat.
+    keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
     columns: the caller's options for columns, of a file with columns.
@@ -119,6 +136,7 @@ class AnnotationFile:
     class_names: dict[Any, str] = field(default_factory=dict)
     supercategories: dict[Any, str] = field(default_factory=dict)
     used_classes: set[Any] = field(default_factory=set)
+    keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
@@ -169,13 +187,66 @@ class BoxFormat:
                     remedy="Cut the image into tiles.",
                 )
             if not file.with_outlines and any(item.outline for item in image.objects):
-                polygons = (item for item in image.objects if item.outline not in (None, "box"))
+                shapes = (item for item in image.objects if item.outline not in (None, "box"))
+                polygons = (item for item in shapes if not item.quad)
                 notes = [(_OUTLINES, item.place_in(file.name)) for item in polygons]
                 image = image._replace(  # noqa: PLW2901
                     objects=[item._replace(outline=None) for item in image.objects],
                     notes=[*image.notes, *notes],
                 )
             yield image
+
+
+@dataclass
+class Contents:
+    """What the annotations of a source have together, so that all records have the same features.
+
+    class_names: of objects, in the order of the annotations.
+    keypoint_classes: by the name of the class; without those whose files do not declare them.
+    point_names: of those others: the names of their points, or numbers where points have none.
+    has_points, has_corners: whether any object has keypoints, or is rotated.
+    """
+
+    class_names: dict[str, None] = field(default_factory=dict)
+    keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
+    point_names: dict[str, dict[str, None]] = field(default_factory=dict)
+    has_points: bool = False
+    has_corners: bool = False
+
+    def add(self, file: AnnotationFile, image: AnnotatedImage) -> None:
+        for of, known in file.keypoint_classes.items():
+            other = self.keypoint_classes.setdefault(of, known)
+            if other is not known and other != known:
+                raise SourceError(
+                    f"the class {of!r:.60} has other keypoints than in another annotation file: "
+                    f"{join_names(known.names)} instead of {join_names(other.names)}, or another "
+                    "skeleton or other flip pairs",
+                    path=file.name,
+                    remedy="Make them equal in all files, or pack these one by one.",
+                )
+        for item in image.objects:
+            name = item.name
+            if not name or not is_class_name(name):
+                continue
+            self.class_names[name] = None
+            self.has_corners |= bool(item.quad)
+            if item.points:
+                self.has_points = True
+                if name not in self.keypoint_classes:
+                    count = len(item.points) // 3
+                    names = item.points if isinstance(item.points, Mapping) else _numbered(count)
+                    self.point_names.setdefault(name, {}).update(dict.fromkeys(names))
+
+    def known_keypoints(self) -> dict[str, KeypointClass]:
+        """What the keypoints of classes are, by their names; empty if no object has any."""
+        if not self.has_points:
+            return {}
+        named = {name: KeypointClass(tuple(names)) for name, names in self.point_names.items()}
+        return {**self.keypoint_classes, **named}
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(number) for number in range(min(count, MAX_KEYPOINTS))]
 
 
 @dataclass(slots=True)
@@ -220,14 +291,13 @@ class Entry:
         return reference
 
 
-def make_entry(file: AnnotationFile, image: AnnotatedImage, class_names: dict[str, None]) -> Entry:
-    """The entry of an image that is not found yet; adds the names of its classes."""
+def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) -> Entry:
+    """The entry of an image that is not found yet; adds what it has to the contents."""
     try:
         objects = encode_objects(image.objects)
     except ValueError as error:
         raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
-    names = (item.name for item in image.objects)
-    class_names.update(dict.fromkeys(name for name in names if name and is_class_name(name)))
+    contents.add(file, image)
     listed = image._replace(objects=(), notes=tuple(image.notes))
     return Entry(file.name, file.name, file.version, listed, objects)
 
@@ -271,6 +341,15 @@ def outlined(
     corners = (min(xs), min(ys), max(xs), max(ys))
     outline = json.dumps([[value for point in points for value in point]])
     return AnnotatedObject(where, name, corners, outline, extra)
+
+
+def rotated_object(
+    where: str, name: str, corners: Corners, degrees: float, extra: Sequence[Any] = ()
+) -> AnnotatedObject:
+    """An object with a box that is rotated clockwise about its centre."""
+    points = rotated(corners, degrees)
+    quad = [value for point in points for value in point]
+    return outlined(where, name, points, extra)._replace(quad=quad)
 
 
 def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
-from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
+from recordsmith.sources.boxes.annotation import AnnotationFile, Contents, Entry, make_entry
 from recordsmith.sources.boxes.source import (
     AnnotatedSource,
     BoxOptions,
@@ -107,16 +107,16 @@ class SharedAnnotationSource(AnnotatedSource):
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
         listed: list[Entry] = []
-        names: dict[str, None] = {}
+        contents = Contents()
         for split, file in files.items():
             for image in self.box_format.images(file):
-                listed.append(make_entry(file, image, names))
+                listed.append(make_entry(file, image, contents))
                 listed[-1].split = split
         if len(files) == 1 and all(entry.annotated.split for entry in listed):
             for entry in listed:
                 entry.split = entry.annotated.split.lower()
             listed.sort(key=lambda entry: entry.split)
-        classes, notices = self._classes(index, files.values(), names)
+        classes, notices = self._classes(index, files.values(), contents.class_names)
         entries = self._find_images(index, listed)
         if not entries:
             paths = join_names(file.name for file in files.values())
@@ -127,7 +127,8 @@ class SharedAnnotationSource(AnnotatedSource):
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
         categories = self._categories(files.values(), classes)
-        return ListedImages(entries, classes, notices, {"features": features}, categories)
+        options = {"features": features}
+        return ListedImages(entries, classes, notices, options, categories, contents)
 
     def _categories(
         self, files: Collection[AnnotationFile], classes: Classes
@@ -282,11 +283,11 @@ class PerImageAnnotationSource(AnnotatedSource):
         suffix = self.box_format.suffix
         layout = _Layout(index, suffix)
         entries: dict[str, Entry] = {}
-        class_names: dict[str, None] = {}
+        contents = Contents()
         foreign: list[str] = []
         for document in layout.documents:
             try:
-                entry = self._read(index, document, class_names)
+                entry = self._read(index, document, contents)
             except RecordsmithError as error:
                 entry = _failed(document, index.version_of(document), error)
             if entry is None:
@@ -315,16 +316,16 @@ class PerImageAnnotationSource(AnnotatedSource):
         index.account.leave(Reason.OTHER_TASK, unused, "list", "skipped")
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
-        classes, more = self._classes(index, (), class_names)
-        return ListedImages(entries, classes, [*notices, *more])
+        classes, more = self._classes(index, (), contents.class_names)
+        return ListedImages(entries, classes, [*notices, *more], contents=contents)
 
-    def _read(self, index: FileIndex, document: str, class_names: dict[str, None]) -> Entry | None:
+    def _read(self, index: FileIndex, document: str, contents: Contents) -> Entry | None:
         """The entry of an annotation file, whose image is not known; None for other files."""
         version = index.version_of(document)
         with_outlines = self._masks is not None
         file = AnnotationFile(index.root / document, document, version, with_outlines)
         image = next(iter(self.box_format.images(file)), None)
-        return None if image is None else make_entry(file, image, class_names)
+        return None if image is None else make_entry(file, image, contents)
 
 
 def _failed(document: str, version: int, error: RecordsmithError) -> Entry:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
@@ -16,7 +19,9 @@ from recordsmith.image import (
     Box,
     exif_orientation,
     inverse_orientation,
+    is_mirrored,
     orient_box,
+    orient_points,
     swaps_sides,
 )
 from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners, is_class_name
@@ -40,6 +45,18 @@ BOX_KINDS: Mapping[str, Kind] = {
     keys.OBJECT_LABEL: "int64",
     keys.OBJECT_TEXT: "bytes",
 }
+KEYPOINT_KINDS: Mapping[str, Kind] = {
+    keys.KEYPOINT_X: "float",
+    keys.KEYPOINT_Y: "float",
+    keys.KEYPOINT_VISIBILITY: "int64",
+    keys.KEYPOINT_NUM: "int64",
+}
+CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "float"}
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+_NO_POINTS: Numbers = np.zeros((0, 3))
+_MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
 _UNKNOWN = "unknown classes"
@@ -51,6 +68,8 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _CLIPPED = Flaw("boxes were clipped to their image", Check.BOX_OUTSIDE)
 _REORDERED = Flaw("boxes had minimum and maximum swapped and were reordered", Check.BOX_INVERTED)
 _DROPPED = Flaw("objects were dropped because their box is invalid", Check.INVALID_BOX)
+_UNLABELLED = Flaw("invalid keypoints were packed as not labelled", Check.INVALID_KEYPOINT)
+_POINTS_DROPPED = Flaw("objects were dropped because of their keypoints", Check.INVALID_KEYPOINT)
 _UNKNOWN_DROPPED = Flaw("objects were dropped because their class is unknown", Check.UNKNOWN_CLASS)
 _ROTATED = Flaw(
     "images have an EXIF orientation; their boxes were rotated to the stored image",
@@ -74,11 +93,19 @@ _WRONG_SIZE = Flaw(
 
 
 class LabelledBox(NamedTuple):
-    """An object with a valid box. `box` is relative to the stored image."""
+    """An object with a valid box.
+
+    box: relative to the stored image, as the others.
+    points: its keypoints, (n, 3): x, y and visibility; 0, 0, 0 if one is not labelled. Empty
+        without keypoints.
+    corners: of a rotated box, (4, 2): x and y; None for an upright one.
+    """
 
     source: AnnotatedObject
     label: int
     box: Box
+    points: Numbers = _NO_POINTS
+    corners: Numbers | None = None
 
 
 class Frame(NamedTuple):
@@ -102,9 +129,20 @@ class BoxPlacer:
     """
 
     def __init__(
-        self, image: Mapping[str, Any], policy: BoxPolicy, note: Note, drawn: Drawn | None = None
+        self,
+        image: Mapping[str, Any],
+        policy: BoxPolicy,
+        note: Note,
+        drawn: Drawn | None = None,
+        point_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`image`: features from `read_image`; `drawn`: None for the usual image of the format."""
+        """
+        Args:
+            image: features from `read_image`.
+            drawn: None for the usual image of the format.
+            point_names: of the keypoints of each class that has some.
+        """
+        self._point_names = point_names or {}
         self._image = image
         self._drawn = drawn
         self._policy = policy
@@ -192,15 +230,57 @@ class BoxPlacer:
                 self.reject(place, classes.unknown(name), dropped, shares)
                 if self._policy != "stop":
                     continue
-            corners = _within(item.corners, frame)
+            whole = _clipped(item.corners, frame) if item.quad else item.corners
+            corners = _within(whole, frame)
             if corners is None:
                 corners = self._fixed(item, file, frame)
+                if corners is None and self._policy != "stop":
+                    continue
+            points = self._placed_points(item, file, frame) if item.points else _NO_POINTS
             box = None if corners is None else _shares(corners, frame)
-            if label is not None and box is not None:
+            if label is not None and box is not None and points is not None:
+                quad = _placed_quad(item.quad, frame) if item.quad else None
                 if frame.orientation != UPRIGHT:
                     box = orient_box(box, inverse_orientation(frame.orientation))
-                boxes.append(LabelledBox(item, label, box))
+                boxes.append(LabelledBox(item, label, box, points, quad))
         return boxes
+
+    def _placed_points(self, item: AnnotatedObject, file: str, frame: Frame) -> Numbers | None:
+        """The keypoints of an object, (n, 3), checked; None if they make it invalid."""
+        names = self._point_names.get(item.name or "", ())
+        given, place = item.points, item.place_in(file)
+        if isinstance(given, Mapping):
+            given = [value for name in names for value in given.get(name, (0, 0, 0))]
+        dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
+        try:
+            points = np.array(given, np.float64).reshape(-1, 3)
+        except (TypeError, ValueError):
+            points = _NO_POINTS
+        if len(points) != len(names):
+            fault = f"{len(given)} numbers of keypoints; expected 3 for each of {len(names)}"
+            self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
+            return None
+        visible = points[:, 2]
+        with np.errstate(invalid="ignore"):
+            shares = points[:, :2] / (frame.width, frame.height)
+            is_inside = (np.abs(shares - 0.5) <= 0.5 + _TOLERANCE).all(axis=1)
+        is_labelled = visible != 0
+        is_valid = (visible == 0) | (((visible == 1) | (visible == 2)) & is_inside)
+        if not is_valid.all():
+            wrong = np.flatnonzero(~is_valid).tolist()
+            faults = [_point_fault(names[number], points[number], frame) for number in wrong]
+            if self._policy != "clip":
+                self._actions.add(_CLIP)
+                self.reject(place, faults, dropped)
+                return None
+            self.note(_UNLABELLED, f"{place}: {'; '.join(faults)}")
+            is_labelled &= is_valid
+        shares = np.clip(shares, 0, 1)
+        if frame.orientation != UPRIGHT:
+            shares = orient_points(shares, inverse_orientation(frame.orientation))
+        placed = np.column_stack([shares, visible])
+        placed[~is_labelled] = 0
+        return placed
 
     def reject(
         self,
@@ -261,6 +341,49 @@ def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
             str(item.source.name).encode("utf-8", "surrogateescape") for item in boxes
         ],
     }
+
+
+def keypoint_features(boxes: Sequence[LabelledBox], count: int) -> dict[str, Any]:
+    """The keypoints of objects, `count` of each; those that an object has not are 0, 0, 0."""
+    points = np.zeros((len(boxes), count, 3))
+    for row, item in enumerate(boxes):
+        points[row, : len(item.points)] = item.points
+    visible = points[:, :, 2].astype(np.int64)
+    return {
+        keys.KEYPOINT_X: points[:, :, 0].ravel(),
+        keys.KEYPOINT_Y: points[:, :, 1].ravel(),
+        keys.KEYPOINT_VISIBILITY: visible.ravel(),
+        keys.KEYPOINT_NUM: np.count_nonzero(visible, axis=1),
+    }
+
+
+def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
+    """The four corners of each box, rotated or not."""
+    corners = np.zeros((len(boxes), 4, 2))
+    for row, item in enumerate(boxes):
+        ymin, xmin, ymax, xmax = item.box
+        upright = ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
+        corners[row] = upright if item.corners is None else item.corners
+    return {keys.CORNER_X: corners[:, :, 0].ravel(), keys.CORNER_Y: corners[:, :, 1].ravel()}
+
+
+def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
+    corners = np.array(quad, np.float64).reshape(4, 2) / (frame.width, frame.height)
+    if frame.orientation == UPRIGHT:
+        return corners
+    corners = orient_points(corners, inverse_orientation(frame.orientation))
+    return corners[_MIRRORED] if is_mirrored(frame.orientation) else corners
+
+
+def _point_fault(name: str, point: Numbers, frame: Frame) -> Flaw:
+    x, y, visibility = point.tolist()
+    where = f"keypoint {name!r:.60}"
+    if visibility not in (1, 2):
+        text = f"{where} has visibility {visibility:g}; expected 0, 1 or 2"
+        return Flaw(text, Check.INVALID_KEYPOINT)
+    size = f"{frame.width:g}, {frame.height:g}"
+    text = f"{where} at {x:.10g}, {y:.10g} is outside the image; expected 0, 0 to {size}"
+    return Flaw(text, Check.KEYPOINT_OUTSIDE)
 
 
 def _within(corners: Corners, frame: Frame) -> Corners | None:

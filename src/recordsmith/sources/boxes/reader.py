@@ -28,12 +28,16 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
+    CORNER_KINDS,
+    KEYPOINT_KINDS,
     BoxPlacer,
     BoxPolicy,
     Drawn,
     Frame,
     LabelledBox,
     box_features,
+    corner_features,
+    keypoint_features,
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
@@ -69,6 +73,8 @@ class AnnotatedReader(StoredReader):
     is_upright: whether boxes are drawn on the upright image, where their annotation does not show
         it.
     drawn: the image that they are drawn on instead.
+    point_names: of the keypoints of each class that has some.
+    has_corners: whether objects have the corners of rotated boxes.
     is_labelled: whether images have a class instead of objects.
     """
 
@@ -84,6 +90,8 @@ class AnnotatedReader(StoredReader):
     is_upright: bool = False
     is_labelled: bool = False
     drawn: Drawn | None = None
+    point_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    has_corners: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
@@ -96,7 +104,7 @@ class AnnotatedReader(StoredReader):
             for what, where in reference.get("left_out", ()):
                 note(what, where)
             return features | class_features(sample.label, self._classes.names())
-        placer = BoxPlacer(features, self.boxes, note, self.drawn)
+        placer = BoxPlacer(features, self.boxes, note, self.drawn, dict(self.point_names))
         place = reference.get("annotation", sample.name)
         boxes: list[LabelledBox] = []
         masks: dict[str, Any] = {}
@@ -112,13 +120,20 @@ class AnnotatedReader(StoredReader):
             boxes, masks = self._add_masks(boxes, frame, features, placer, place)
         has_own_file = stem_of(place) == stem_of(sample.name)
         placer.finish(place, None if has_own_file else sample.name)
-        return {**features, **box_features(boxes), **self._extra(boxes, features), **masks}
+        features |= box_features(boxes)
+        if self.point_names:
+            features |= keypoint_features(boxes, max(len(names) for _, names in self.point_names))
+        if self.has_corners:
+            features |= corner_features(boxes)
+        return {**features, **self._extra(boxes, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
         if self.is_labelled:
             return {}
         known = FORMATS[self.format].box_format.features
         kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
+        kinds |= KEYPOINT_KINDS if self.point_names else {}
+        kinds |= CORNER_KINDS if self.has_corners else {}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
 
     @cached_property

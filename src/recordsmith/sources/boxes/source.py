@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypedDict, get_args
 import numpy as np
 
 from recordsmith.dataset import background_notices
-from recordsmith.sources.boxes.annotation import AnnotationFile, BoxFormat, Entry
+from recordsmith.sources.boxes.annotation import AnnotationFile, BoxFormat, Contents, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
@@ -53,6 +53,7 @@ class ListedImages:
     entries: by sample name.
     options: other fields of `AnnotatedReader`.
     categories: as in `Listing`.
+    contents: what their annotations have together.
     """
 
     entries: Mapping[str, Entry]
@@ -60,6 +61,7 @@ class ListedImages:
     notices: list[str]
     options: Mapping[str, Any] = field(default_factory=dict)
     categories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
 
 
 class AnnotatedSource(TreeSource):
@@ -122,6 +124,7 @@ class AnnotatedSource(TreeSource):
         """Find annotation files and their images, sorted by path."""
         index = FileIndex(self._take_tree(self.root))
         listed = self._list_images(index)
+        keypoints = listed.contents.known_keypoints()
         reader = AnnotatedReader(
             self.root,
             self.box_format.name,
@@ -130,6 +133,8 @@ class AnnotatedSource(TreeSource):
             self._policy,
             self._masks,
             drawn=self._drawn,
+            point_names=tuple((name, known.names) for name, known in keypoints.items()),
+            has_corners=listed.contents.has_corners,
             **{"features": tuple(self.box_format.features), **listed.options},
         )
         entries = listed.entries
@@ -158,6 +163,11 @@ class AnnotatedSource(TreeSource):
         what, check = "without annotations packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
         notices = [*listed.notices, *count_notice(bare, "image", what, check=check)]
         names_of_classes = classes.names()
+        labelled = {
+            label: known
+            for name, known in keypoints.items()
+            if (label := classes.label_of(name)) is not None
+        }
         if self._label_map is not None:
             notices += background_notices(names_of_classes)
         return Listing(
@@ -168,6 +178,7 @@ class AnnotatedSource(TreeSource):
             splits,
             only,
             has_label_map=0 not in dict(classes.labels()).values(),
+            keypoint_classes=dict(sorted(labelled.items())),
             categories=listed.categories,
         ).with_account(self._account(index, entries))
 

@@ -34,7 +34,7 @@ class CategoryColumn:
 
     def read(self, batch: Any, name: str) -> list[Any]:
         """The values of the rows of a `RowBatch`."""
-        return batch.category(name)
+        return batch.category(name)  # type: ignore[no-any-return]
 
     def extend(self, values: Sequence[Any], table: int = 0) -> None:
         """Add the values of the next rows; `table` is the number of their file."""
@@ -108,7 +108,7 @@ class LabelColumn(CategoryColumn):
 
     def read(self, batch: Any, name: str) -> list[Any]:
         if not self.columns:
-            return batch.category(name, self._cell)
+            return batch.category(name, self._cell)  # type: ignore[no-any-return]
         cells = [batch.category(column, _flag) for column in self.columns]
         rows = enumerate(zip(*cells, strict=True))
         return [self._row(batch, number, tuple(c or "" for c in row)) for number, row in rows]

@@ -123,7 +123,7 @@ class NamedImages:
 
     def read(self, batch: Any, name: str) -> list[str | None]:
         """The names of the images of a `RowBatch`."""
-        return batch.category(name)
+        return batch.category(name)  # type: ignore[no-any-return]
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
         table_folder = self._table_folders[table]

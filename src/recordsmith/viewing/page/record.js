@@ -85,7 +85,7 @@ export class RecordView {
 
   makeStage(images) {
     this.image = el('img', { alt: `Image of record ${this.position}`, draggable: 'false', onload: () => this.fit(),
-      onerror: () => this.stage.append(alertOf(`${this.shown.key} cannot be shown`)) });
+      onerror: () => this.stage?.append(alertOf(`${this.shown.key} cannot be shown`)) });
     this.canvas = el('canvas', { class: 'mask' });
     this.boxes = svg('svg', { class: 'boxes', 'aria-hidden': 'true' });
     this.stage = el('div', { class: 'viewport', tabindex: 0, role: 'group', 'aria-label': 'Image: + and - zoom, 0 fits it, 1 shows its pixels, Shift and arrows move it' },
@@ -135,7 +135,7 @@ export class RecordView {
   }
 
   fit() {
-    if (!this.image.naturalWidth) return;
+    if (!this.stage || !this.image.naturalWidth) return;  // closed before its image was there
     this.size = this.shown;  // as stored: the natural size of the element is that after EXIF
     const { left, top, width } = contain(this.size.width, this.size.height, { width: this.stage.clientWidth, height: this.stage.clientHeight });
     this.fitted = width / this.size.width;

@@ -23,6 +23,7 @@ from recordsmith.dataset import (
     SIDE_SUFFIXES,
     BegunNote,
     ClassNames,
+    KeypointClasses,
     Manifest,
     begun_location,
     is_shard_name,
@@ -221,6 +222,7 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
+    keypoint_classes: KeypointClasses | None = None,
 ) -> Manifest:
     """Make the manifest of written shards, from the split and the result of each.
 
@@ -244,6 +246,7 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
+        keypoint_classes or {},
     )
 
 

@@ -18,6 +18,8 @@ from recordsmith.dataset import (
     Manifest,
     ShardCounts,
     describe_fault,
+    keypoint_classes_in_json,
+    keypoint_classes_to_json,
 )
 from recordsmith.image import ImageOptions
 from recordsmith.sources import (
@@ -315,6 +317,7 @@ def _prepare(
         listing.arrow_schema,
         (*map(str, listing.notices), *_divided_notice(options, assignment, listing)),
         None if listing.account is None else listing.account.to_json(),
+        keypoint_classes_to_json(listing.keypoint_classes),
     )
     return job, listing.reader, assignment
 
@@ -392,6 +395,7 @@ def _complete(
                     "skipped_count": report.skipped_count,
                 },
                 arrow_schema=job.arrow_schema if options.keys is None else None,
+                keypoint_classes=keypoint_classes_in_json(job.keypoint_classes),
             )
             report.notices += _unknown_features(options, manifest)
             if manifest.schema.omission is not None:

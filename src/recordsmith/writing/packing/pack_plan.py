@@ -22,6 +22,7 @@ from recordsmith.dataset import (
     class_names_in_json,
     describe_fault,
     json_of,
+    keypoint_classes_in_json,
     line_in_json,
 )
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
@@ -54,6 +55,7 @@ class PackJob:
     arrow_schema: str | None
     notices: tuple[str, ...]
     account: dict[str, Any] | None = None
+    keypoint_classes: dict[str, Any] = field(default_factory=dict)
     format: str = FORMAT
     version: int = VERSION
 
@@ -67,6 +69,7 @@ class PackJob:
             )
         job = msgspec.convert(document, cls)
         class_names_in_json(document["class_names"])
+        keypoint_classes_in_json(document["keypoint_classes"])
         names = [check_shard_file(shard.file) for shard in job.shards]
         if len(set(names)) < len(names):
             raise ValueError("two shards have the same name")

@@ -25,6 +25,7 @@ from recordsmith.dataset import (
     check_shares,
     is_line,
     is_valid_file_name,
+    keypoint_classes_to_json,
     plan_shards,
 )
 from recordsmith.sources import Coding, Listing, Names, RowNames, SampleTable, collect
@@ -210,7 +211,9 @@ def _fingerprint(
         shards: the numbers of the samples of each shard, by file.
     """
     whole = hashlib.blake2b(digest_size=16)
-    whole.update(json.dumps([content, listing.class_names], sort_keys=True).encode())
+    keypoints = keypoint_classes_to_json(listing.keypoint_classes)
+    known = [content, listing.class_names, *([keypoints] if keypoints else [])]
+    whole.update(json.dumps(known, sort_keys=True).encode())
     whole.update(digest)
     for file, numbers in shards.items():
         whole.update(f"\n{file}\n".encode("utf-8", "surrogateescape"))

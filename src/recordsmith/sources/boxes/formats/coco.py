@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from recordsmith.dataset import LARGEST_LABEL, json_fault
+from recordsmith.dataset import LARGEST_LABEL, MAX_KEYPOINTS, KeypointClass, json_fault
 from recordsmith.format.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -24,8 +24,8 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     encoding_error,
-    outlined,
-    rotated,
+    is_class_name,
+    rotated_object,
     text_as_utf8,
     to_float,
 )
@@ -49,7 +49,7 @@ _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _KINDS = {str: "text", float: "a fraction", bool: "a truth value", type(None): "missing"}
-_NOT_REQUESTED = ": object masks are not requested"
+_NOT_REQUESTED = "object masks are not requested"
 _NO_ID = -1
 _SPLIT_FILE = "_annotations.coco.json"
 
@@ -115,11 +115,28 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     known_area = area if 0 <= area <= _LARGEST_AREA else None
     extra = (int(to_float(item.iscrowd) > 0), known_area, item.id if _is_id(item.id) else _NO_ID)
     corners = (x, y, x + width, y + height)
+    points = _keypoints(item.keypoints)
+    if points is None:
+        fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
+        return AnnotatedObject(where, name, fault=fault)
     degrees = _rotation(item.attributes)
     if degrees and bytes(item.segmentation).strip(b"[] \t\r\n") in (b"", b"null"):
-        return outlined(where, name, rotated(corners, degrees), extra)
+        return rotated_object(where, name, corners, degrees, extra)._replace(points=points)
     outline = bytes(item.segmentation).decode("utf-8", "replace") if file.with_outlines else None
-    return AnnotatedObject(where, name, corners, outline or None, extra)
+    return AnnotatedObject(where, name, corners, outline or None, extra, points=points)
+
+
+def _keypoints(raw: msgspec.Raw) -> list[float] | None:
+    """x, y and visibility of each keypoint, end to end; None for what is no list of numbers."""
+    if not memoryview(raw):
+        return []
+    try:
+        return [
+            float("nan" if value is None or isinstance(value, str) else value)
+            for value in msgspec.json.decode(raw, type=list[float | str | None] | None) or ()
+        ]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _is_id(value: object) -> bool:
@@ -137,6 +154,23 @@ def _rotation(attributes: msgspec.Raw) -> float:
     return degrees % 360 if type(degrees) in (int, float) else 0
 
 
+def _keypoint_class(category: Mapping[str, Any]) -> KeypointClass | None:
+    """The keypoints of a category, and its skeleton, whose numbers start at 1; None without."""
+    names, lines = category.get("keypoints"), category.get("skeleton")
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_KEYPOINTS:
+        return None
+    if not all(isinstance(name, str) and is_class_name(name) for name in names):
+        return None
+    lines = lines if isinstance(lines, list) else []
+    skeleton = tuple((line[0] - 1, line[1] - 1) for line in lines if _is_line(line, len(names)))
+    return KeypointClass(tuple(names), skeleton)
+
+
+def _is_line(line: Any, count: int) -> bool:
+    is_pair = isinstance(line, list) and len(line) == 2
+    return is_pair and all(type(number) is int and 0 < number <= count for number in line)
+
+
 class _CocoFile:
     """Finds the entries of one file, and what is wrong in its lists."""
 
@@ -144,7 +178,7 @@ class _CocoFile:
         self._file = file
         self._data = _finite(text_as_utf8(file.location.read(), file.name))
         self._counted = 0, 1  # a position in the file, and its line
-        self._keypoints = self._outlines = 0
+        self._outlines = 0
         self._has_ids = False
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._annotations: dict[str, list[msgspec.Raw]] = {}
@@ -158,13 +192,10 @@ class _CocoFile:
             self._add_annotation(value, start, raw)
         for value, start, _ in self._entries(document.images, "images", dict):
             self._add_image(value, start)
-        for number, what, reason in (
-            (self._keypoints, "keypoints", ""),
-            (self._outlines * (not file.with_outlines), "segmentation", _NOT_REQUESTED),
-        ):
-            if number:
-                annotations = count(number, "annotation")
-                file.notices.append(f"{what} of {annotations} in {file.name} left out{reason}")
+        if self._outlines and not file.with_outlines:
+            annotations = count(self._outlines, "annotation")
+            notice = f"segmentation of {annotations} in {file.name} left out: {_NOT_REQUESTED}"
+            file.notices.append(notice)
         if not self._has_ids:
             file.features = [key for key in file.features if key != OBJECT_ID]
         self._report_orphans()
@@ -222,7 +253,6 @@ class _CocoFile:
 
     def _add_annotation(self, item: _Annotation, start: int, raw: msgspec.Raw) -> None:
         self._has_ids |= _is_id(item.id)
-        self._keypoints += bool(bytes(item.keypoints))
         self._outlines += len(memoryview(item.segmentation)) > len("null")
         if memoryview(item.segments_info):
             raise self._error(
@@ -257,6 +287,8 @@ class _CocoFile:
         elif names.setdefault(number, name) != name:
             other = names[number]
             self._add_problem(start, f"category {number} is both {other!r} and {name!r}")
+        if known := _keypoint_class(category):
+            self._file.keypoint_classes.setdefault(str(name), known)
         above = category.get("supercategory")
         if isinstance(above, str) and above:
             self._file.supercategories.setdefault(number, above)
