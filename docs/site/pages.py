@@ -42,8 +42,8 @@ PYTHON = {
     ),
     "Pack": (
         "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
-        "ImageFiles ImagePairs Voc Coco Yolo Cvat LabelMe CsvBoxes Table Rows HuggingFace Arrays "
-        "Tfds LeRobot WebDataset Shards"
+        "ImageFiles ImagePairs Voc Coco Yolo Cvat LabelMe CsvBoxes ImageLabels Table Rows "
+        "HuggingFace Arrays Tfds LeRobot WebDataset Shards"
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask "

@@ -37,7 +37,7 @@ _HOMES = {
     ),
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder "
-        "ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "ImageLabels ImagePairs LabelMe LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

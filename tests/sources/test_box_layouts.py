@@ -467,7 +467,6 @@ RECOGNISED = [
     ),
     ("MOT", "MOT17-02/gt/gt.txt", "1,1,4,5,10,10,1,1,0.86\n2,1,5,5,10,10,1,1,0.86\n"),
     ("MOT", "seq/det/det.txt", "1,-1,4.5,5,10,10,0.9,-1,-1,-1\n"),
-    ("CelebA", "list_attr_celeba.txt", "1\nSmiling Young\n000001.jpg -1  1\n"),
     ("CelebA", "Anno/identity_CelebA.txt", "000001.jpg 2880\n"),
     ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
     ("KITTI object labels", "label_2/a.txt", f"{_KITTI}\n{_KITTI.replace('Car', 'DontCare')}\n"),

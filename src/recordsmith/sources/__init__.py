@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "archives.webdataset": "EMPTY_KINDS MEMBER WebDataset",
         "boxes.formats.coco": "Coco",
         "boxes.formats.csv_boxes": "CsvBoxes",
+        "boxes.formats.image_labels": "ImageLabels",
         "boxes.formats.cvat": "Cvat",
         "boxes.formats.labelme": "LabelMe",
         "boxes.formats.voc": "Voc",

@@ -13,6 +13,7 @@ from recordsmith.sources.archives.webdataset import WebDataset as WebDataset
 from recordsmith.sources.boxes.formats.coco import Coco as Coco
 from recordsmith.sources.boxes.formats.csv_boxes import CsvBoxes as CsvBoxes
 from recordsmith.sources.boxes.formats.cvat import Cvat as Cvat
+from recordsmith.sources.boxes.formats.image_labels import ImageLabels as ImageLabels
 from recordsmith.sources.boxes.formats.labelme import LabelMe as LabelMe
 from recordsmith.sources.boxes.formats.voc import Voc as Voc
 from recordsmith.sources.boxes.formats.yolo import Yolo as Yolo

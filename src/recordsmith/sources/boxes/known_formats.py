@@ -128,6 +128,11 @@ def _is_via_csv(_: str, head: bytes) -> bool:
     return b"region_shape_attributes" in line and b"filename" in line
 
 
+_CELEBA = (
+    "CelebA",
+    "Add its list_attr_celeba.txt: the attributes of images are read as their classes.",
+    _named(r"(list_(bbox|landmarks|landmarks_align)|identity)_celeba\.(txt|csv)"),
+)
 _VIA = ("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format.")
 _VOTT = (
     "VoTT",
@@ -188,11 +193,7 @@ _JSON = (
 _TEXT = (
     ("WIDER FACE", _DATUM.format("wider_face"), _named(r"wider_face_[a-z_]+_gt\.txt")),
     ("MOT", _DATUM.format("mot_seq"), _is_mot),
-    (
-        "CelebA",
-        "Save it as CSV with a column of image names, next to the folder of images.",
-        _named(r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"),
-    ),
+    _CELEBA,
     (
         "KITTI object labels",
         "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
@@ -209,5 +210,5 @@ _RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
     ".vott": (_VOTT,),
     ".xml": (("the LabelMe web tool", _DATUM.format("label_me"), _is_labelme_web),),
     ".txt": _TEXT,
-    ".csv": ((*_VIA, _is_via_csv),),
+    ".csv": ((*_VIA, _is_via_csv), _CELEBA),
 }

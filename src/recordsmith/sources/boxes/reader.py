@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.dataset import json_fault
+from recordsmith.dataset import ClassNames, json_fault
 from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,
@@ -41,7 +41,7 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import class_features, read_image, stem_of
+from recordsmith.sources.files.images import LABEL_KINDS, class_features, read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.formats import FORMATS
@@ -75,7 +75,8 @@ class AnnotatedReader(StoredReader):
     drawn: the image that they are drawn on instead.
     point_names: of the keypoints of each class that has some.
     has_corners: whether objects have the corners of rotated boxes.
-    is_labelled: whether images have a class instead of objects.
+    is_labelled: whether images have classes instead of objects.
+    list_keys: the features with the classes of images that may have several.
     """
 
     root: Location
@@ -92,6 +93,7 @@ class AnnotatedReader(StoredReader):
     drawn: Drawn | None = None
     point_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
     has_corners: bool = False
+    list_keys: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
@@ -100,10 +102,12 @@ class AnnotatedReader(StoredReader):
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
+        if self.is_labelled or self.list_keys:
+            features |= class_features(sample.label, self._class_names, reference)
         if self.is_labelled:
             for what, where in reference.get("left_out", ()):
                 note(what, where)
-            return features | class_features(sample.label, self._classes.names())
+            return features
         placer = BoxPlacer(features, self.boxes, note, self.drawn, dict(self.point_names))
         place = reference.get("annotation", sample.name)
         boxes: list[LabelledBox] = []
@@ -128,13 +132,18 @@ class AnnotatedReader(StoredReader):
         return {**features, **self._extra(boxes, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
+        lists = {key: LABEL_KINDS[key] for key in self.list_keys}
         if self.is_labelled:
-            return {}
+            return lists
         known = FORMATS[self.format].box_format.features
-        kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
+        kinds = {**lists, **BOX_KINDS, **{key: known[key] for key in self.features}}
         kinds |= KEYPOINT_KINDS if self.point_names else {}
         kinds |= CORNER_KINDS if self.has_corners else {}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
+
+    @cached_property
+    def _class_names(self) -> ClassNames:
+        return self._classes.names()
 
     @cached_property
     def _classes(self) -> Classes:

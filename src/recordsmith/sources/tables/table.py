@@ -192,11 +192,11 @@ class Table(TreeSource):
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         rows = self._open_rows()
-        if self._label is None and rows.class_names:
-            usual = _LABEL_NAME if _LABEL_NAME in rows.class_names else None
-            self._label = next(iter(rows.class_names)) if len(rows.class_names) == 1 else usual
-        if self._label is None and rows.image and not rows.class_names and len(rows.of_lists) == 1:
-            self._label = next(iter(rows.of_lists))
+        if self._label is None:
+            lists = rows.of_lists if rows.image else {}
+            named = lists if _LABEL_NAME in lists else rows.class_names or lists
+            usual = _LABEL_NAME if _LABEL_NAME in named else None
+            self._label = next(iter(named)) if len(named) == 1 else usual
         known_names = {**rows.of_lists, **rows.class_names}.get(self._label or "") or None
         images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None

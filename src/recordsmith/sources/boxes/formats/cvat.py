@@ -6,7 +6,6 @@ import html
 import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from xml.parsers import expat
 
 import numpy as np
@@ -18,9 +17,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Corners,
-    Entry,
     has_elements,
-    is_class_name,
     outlined,
     parse_xml,
     rotated,
@@ -28,20 +25,15 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.problems import Fault, join_names
-from recordsmith.support.errors import SourceError, option
+from recordsmith.support.errors import SourceError
 
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
 _PARENT = re.compile(rb"<parent>\s*[^<\s]")
-_OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
-_ONE_TAG = (
-    f"Give each image one tag in CVAT, or pass {option('skip_errors')} to leave such images out."
-)
+_OTHER_SHAPES = "shapes were left out that are neither boxes nor polygons"
 _ATTRIBUTES = "attributes of objects were left out"
 _LEFT_OUT = frozenset(("attribute", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
@@ -55,7 +47,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     open_images: list[AnnotatedImage] = []
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
-    tags: list[tuple[str, str]] = []
+    labels: dict[str, float] = {}
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
@@ -71,10 +63,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 line=line,
                 remedy="Export the task from CVAT as 'CVAT for images 1.1'.",
             )
-        elif not open_images or max(len(objects), len(notes), len(tags)) > MAX_OBJECTS:
+        elif not open_images or max(len(objects), len(notes), len(labels)) > MAX_OBJECTS:
             return  # the image is refused
         elif tag == "tag":
-            tags.append((values.get("label", ""), f"line {line}"))
+            labels[values.get("label", "")] = 1
         elif tag in ("box", "polygon"):
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
@@ -85,8 +77,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     def end(tag: str) -> None:
         if tag == "image":
             image = open_images.pop()._replace(objects=objects.copy(), notes=notes.copy())
-            images.append(image._replace(tags=tags.copy()))
-            for items in (objects, notes, tags):
+            images.append(image._replace(labels=labels.copy()))
+            for items in (objects, notes, labels):
                 items.clear()
 
     parser.StartElementHandler = start
@@ -157,37 +149,14 @@ class Cvat(
     and rotated boxes become the boxes around them. Subsets become splits. Labels have the order of
     the file, from 1.
 
-    If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
-    `image/class/label`, from 0 in the order of the file, and `image/class/text`.
+    Tags are the classes of whole images, `image/class/label` and `image/class/text`. If no image
+    has a shape and each has one tag, they are single classes as in `ImageFolder`, from 0 in the
+    order of the file; otherwise lists, of the same classes as the shapes, which are empty for an
+    image without tags.
 
     Example:
         rs.pack(rs.Cvat("export"), "packed")
     """
-
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        listed = super()._list_images(index)
-        entries = listed.entries.values()
-        tagged = [entry for entry in entries if entry.annotated.tags]
-        if not tagged:
-            return listed
-        if any(entry.objects != b"[]" for entry in entries):
-            for entry in tagged:
-                places = (f"{entry.annotation}, {w}: tag {n}" for n, w in entry.annotated.tags)
-                notes = (*entry.annotated.notes, *((_OTHER_SHAPES, place) for place in places))
-                entry.annotated = entry.annotated._replace(notes=notes)
-            return listed
-        classes = self._tag_classes(listed.classes, tagged)
-        for entry in entries:
-            _set_class(entry, classes)
-        return replace(listed, classes=classes, options={**listed.options, "is_labelled": True})
-
-    def _tag_classes(self, declared: Classes, tagged: Collection[Entry]) -> Classes:
-        """The classes of a label map; without one, those of the file and of tags, from 0."""
-        if self._label_map is not None:
-            return declared
-        used = (name for entry in tagged for name, _ in entry.annotated.tags)
-        names = dict.fromkeys((*dict(declared.labels()), *filter(is_class_name, used)))
-        return Classes({name: label for label, name in enumerate(names)}, "the data")
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
@@ -195,18 +164,3 @@ class Cvat(
         declared = (name for file in files for name in file.class_names.values())
         names = dict.fromkeys((*declared, *used))
         return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []
-
-
-def _set_class(entry: Entry, classes: Classes) -> None:
-    """Set the class of an image from its only tag, or why that is impossible."""
-    tags, image, file = entry.annotated.tags, entry.image, entry.annotation
-    if entry.fault is not None:
-        return
-    (name, where), *more = tags or [("", "")]
-    if more or not tags:
-        names = join_names(repr(name) for name, _ in tags) or "no tag"
-        entry.fault = Fault(f"{image}: found {names}; expected one tag", file, remedy=_ONE_TAG)
-    elif classes.label_of(name) is None:
-        entry.fault = Fault(f"{image}, {where}: {classes.unknown(name)}", file)
-    else:
-        entry.class_name = name

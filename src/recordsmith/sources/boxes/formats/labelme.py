@@ -27,7 +27,6 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
-from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, read_document
 from recordsmith.support.errors import SourceError
 
@@ -42,7 +41,6 @@ _POINT_COUNTS = {
     **dict.fromkeys(("rotation", "oriented_rectangle"), (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
-_FLAGS = "annotations were packed without the flags of their image"
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
 _WRITE_IMAGES = (
     "The image is inside the JSON file. In the folder of the files, this writes such images next "
@@ -67,8 +65,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         return
     objects = []
     flags = document.get("flags")
-    raised = [name for name, is_set in flags.items() if is_set] if isinstance(flags, dict) else []
-    notes = [(_FLAGS, f"{file.name}: {join_names(raised)}")] if raised else []
+    labels = None  # flags that are declared are shown for each image
+    if isinstance(flags, dict) and flags:
+        labels = {name: 1.0 for name, is_set in flags.items() if is_set}
+    notes = []
     for number, shape in enumerate(shapes, 1):
         where = f"shape {number}"
         if not isinstance(shape, dict):
@@ -84,7 +84,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     name = last_part(path) if isinstance(path, str) else ""
     width, height = (to_float(document.get(key) or 0) for key in ("imageWidth", "imageHeight"))
     remedy = _WRITE_IMAGES if document.get("imageData") else ""
-    yield AnnotatedImage("", name, (width, height), objects, notes=notes, remedy=remedy)
+    yield AnnotatedImage(
+        "", name, (width, height), objects, notes=notes, remedy=remedy, labels=labels
+    )
 
 
 def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
@@ -156,12 +158,14 @@ class LabelMe(
         parse,
         what="images and shapes of JSON files such as {} (LabelMe)",
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
+        has_lists=True,
     ),
 ):
     """Images with polygons, rectangles, circles and masks in LabelMe's JSON format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons,
-    circles and rotated rectangles become the boxes around them. Labels follow the order of
+    circles and rotated rectangles become the boxes around them. Flags of images become the lists
+    `image/class/label` and `image/class/text`, if any is set. Labels follow the order of
     `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
     not used.
 
