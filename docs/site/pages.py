@@ -43,8 +43,8 @@ PYTHON = {
     "Pack": (
         "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
         "ImageFiles CaptionedImages ImagePairs Voc Coco Yolo Cvat Dota LabelMe LabelStudio "
-        "CsvBoxes CreateML Kitti Via SegmentAnything Table Rows HuggingFace Arrays Tfds LeRobot "
-        "WebDataset Shards"
+        "CsvBoxes CreateML ImageLabels Kitti Via SegmentAnything Table Rows HuggingFace Arrays "
+        "Tfds LeRobot WebDataset Shards"
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize ByClass Episodes Mix Packed Weighted Image Mask "

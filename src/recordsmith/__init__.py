@@ -37,8 +37,8 @@ _HOMES = {
     ),
     "sources": (
         "Arrays CaptionedImages Coco CreateML CsvBoxes Cvat Detection Dota HuggingFace ImageFiles "
-        "ImageFolder ImagePairs Kitti LabelMe LabelStudio LeRobot Rows SegmentAnything Shards "
-        "Table Tfds Via Voc WebDataset Yolo detect"
+        "ImageFolder ImageLabels ImagePairs Kitti LabelMe LabelStudio LeRobot Rows "
+        "SegmentAnything Shards Table Tfds Via Voc WebDataset Yolo detect"
     ),
     "stores": "remote",
     "support.errors": (

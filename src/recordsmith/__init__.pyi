@@ -76,6 +76,7 @@ from recordsmith.sources import Dota as Dota
 from recordsmith.sources import HuggingFace as HuggingFace
 from recordsmith.sources import ImageFiles as ImageFiles
 from recordsmith.sources import ImageFolder as ImageFolder
+from recordsmith.sources import ImageLabels as ImageLabels
 from recordsmith.sources import ImagePairs as ImagePairs
 from recordsmith.sources import Kitti as Kitti
 from recordsmith.sources import LabelMe as LabelMe

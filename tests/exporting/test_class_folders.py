@@ -4,6 +4,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import recordsmith as rs
 
 from ..raising import raises
@@ -76,13 +78,24 @@ def test_lost_class_information_is_reported(
     write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     examples = [
-        classified(image, "a.jpg", ["cat", "dog"], [3, 4]) | box_features((0, 0, 1, 1)),
+        classified(image, "a.jpg", "cat", 3) | box_features((0, 0, 1, 1)),
         classified(image, "b.jpg", "dog", 4) | {"other": []},
     ]
     report = rs.export(write(train=examples), tmp_path / "out")
     assert report.dropped_features["image/object/bbox/xmin"] == 1
     assert "other" not in report.dropped_features  # it had no value
-    assert "several classes" in report.problems[0]
+
+
+@pytest.mark.parametrize("format", ["folder", "tfds"])
+def test_several_classes_are_refused(format: str, write: Any, image: Any, tmp_path: Path) -> None:
+    lists = (["cat", "dog"], [3, 4]), ("dog", 4)
+    records = write(train=[classified(image, f"{n}.jpg", *of) for n, of in enumerate(lists)])
+    with raises(rs.OptionError, option="format", value=format):
+        rs.export(records, tmp_path / "out", format)
+    if format == "folder":  # all have two
+        records = write(train=[classified(image, "a.jpg", *lists[0])])
+        with raises(rs.SourceError, records=(0,)):
+            rs.export(records, tmp_path / "out", format)
 
 
 def test_pairs_need_masks(write: Any, image: Any, images: ModuleType, tmp_path: Path) -> None:

@@ -583,7 +583,6 @@ RECOGNISED = [
     ),
     ("CrowdHuman", "annotation_train.odgt", '{"ID": "a", "gtboxes": [{"tag": "person"}]}\n'),
     ("MOT", "seq/det/det.txt", "1,-1,4.5,5,10,10,0.9,-1,-1,-1\n"),
-    ("CelebA", "list_attr_celeba.txt", "1\nSmiling Young\n000001.jpg -1  1\n"),
     ("CelebA", "Anno/identity_CelebA.txt", "000001.jpg 2880\n"),
     ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
     (

@@ -212,7 +212,7 @@ def test_surrogates_cost_their_row(tmp_path: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["split_column", "group_column", "label_column"])
-@pytest.mark.parametrize("value", [0.5, [1], {"a": 1}])
+@pytest.mark.parametrize("value", [0.5, [[1]], {"a": 1}])
 def test_values_that_name_nothing(tmp_path: Path, option: str, value: Any) -> None:
     path = _write(tmp_path / "t.jsonl", {"x": "a", "y": 1}, {"x": value, "y": 2})
     kinds: Any = {"x": "bytes"}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.format.example import Features
+from recordsmith.format.example import Features, keys
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.lazy import LazyTable
 
 if TYPE_CHECKING:
@@ -66,6 +67,21 @@ class Exporter(ABC):
 
     def abandon(self) -> None:  # noqa: B027
         """Called when the job ends, also with an error."""
+
+
+def refuse_several_classes(dataset: Dataset, why: str, format: str) -> None:
+    """Raise OptionError if images have lists of classes, as far as the schema shows."""
+    known = dataset.view.preview_schema()[0].features
+    labels = [known[key] for key in (keys.CLASS_LABEL, keys.CLASS_TEXT) if key in known]
+    are_lists = any(of.max_length > max(1, of.min_length) for of in labels)
+    if are_lists or keys.CLASS_CONFIDENCE in known:
+        raise OptionError(
+            f"images have several classes, and {why}",
+            option="format",
+            value=format,
+            remedy=f"Pass {option('format', 'huggingface')}, {option('format', 'webdataset')} or "
+            f"{option('format', 'parquet')}, which keep the lists.",
+        )
 
 
 class FolderExporter(Exporter):

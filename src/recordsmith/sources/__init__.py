@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "boxes.formats.coco": "Coco",
         "boxes.formats.createml": "CreateML",
         "boxes.formats.csv_boxes": "CsvBoxes",
+        "boxes.formats.image_labels": "ImageLabels",
         "boxes.formats.cvat": "Cvat",
         "boxes.formats.dota": "Dota",
         "boxes.formats.kitti": "Kitti",

@@ -15,6 +15,7 @@ from recordsmith.sources.boxes.formats.createml import CreateML as CreateML
 from recordsmith.sources.boxes.formats.csv_boxes import CsvBoxes as CsvBoxes
 from recordsmith.sources.boxes.formats.cvat import Cvat as Cvat
 from recordsmith.sources.boxes.formats.dota import Dota as Dota
+from recordsmith.sources.boxes.formats.image_labels import ImageLabels as ImageLabels
 from recordsmith.sources.boxes.formats.kitti import Kitti as Kitti
 from recordsmith.sources.boxes.formats.label_studio import LabelStudio as LabelStudio
 from recordsmith.sources.boxes.formats.labelme import LabelMe as LabelMe

@@ -21,7 +21,10 @@ _SOURCES = {
     ),
     "table": (
         "tables.table.Table",
-        "images table image_column split_column group_column label_column caption_column encoding",
+        (
+            "images table image_column split_column group_column encoding label_column "
+            "label_columns label_separator caption_column"
+        ),
     ),
     "arrays": ("archives.arrays.Arrays", ""),
     "shards": ("archives.shards.Shards", ""),
@@ -43,6 +46,10 @@ _SOURCES = {
     ),
     "dota": ("boxes.formats.dota.Dota", "label_map boxes drawn object_masks"),
     "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn class_from"),
+    "image-labels": (
+        "boxes.formats.image_labels.ImageLabels",
+        "annotations images label_map boxes drawn",
+    ),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column class_from",
@@ -73,6 +80,7 @@ BOX_SUFFIXES: dict[str, tuple[str, ...]] = {
     "csv-boxes": (".csv", ".tsv"),
     "cvat": (".xml",),
     "dota": (".txt",),
+    "image-labels": (".csv", "_celeba.txt"),
     "kitti": (".txt",),
     "label-studio": (".json",),
     "labelme": (".json",),
@@ -125,7 +133,10 @@ class SourceOptions(TypedDict, total=False):
             of the image in the data of tasks.
         split_column: column of splits.
         group_column: column of groups, which stay in one split.
-        label_column: column of classes.
+        label_column: column of classes; a cell may have a list of them.
+        label_columns: columns of 0 and 1 for images with several classes, with commas between them.
+        label_separator: between the classes in a cell of the label column, such as |; None for one
+            class.
         caption_column: column of captions of images; None for caption or captions.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
         frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
@@ -155,6 +166,8 @@ class SourceOptions(TypedDict, total=False):
     group_column: str
     label_column: str
     caption_column: str
+    label_columns: str
+    label_separator: str
     encoding: str
     frame_quality: int
 

@@ -131,6 +131,7 @@ class SampleTable(LazySequence[Sample]):
     names: by sample.
     sizes: int64, (samples,): size of each in bytes.
     labels: int32, (samples,): -1 where there is none; None without labels.
+    rarest: where samples have several labels, the rarest one of each instead of `labels`, as these.
     splits, groups: the names, and which each sample has.
     versions: one for all samples, or int64, (samples,).
     references: makes the reference of a sample from its number.
@@ -146,6 +147,7 @@ class SampleTable(LazySequence[Sample]):
         groups: Coding | None = None,
         version: int | Int64Array | None = None,
         references: References | None = None,
+        rarest: npt.NDArray[np.int32] | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
@@ -154,6 +156,12 @@ class SampleTable(LazySequence[Sample]):
         self.groups = groups
         self.versions = version
         self.references = references
+        self.rarest = rarest
+
+    @property
+    def strata(self) -> npt.NDArray[np.int32] | None:
+        """The labels by which samples are divided, or the rarest ones."""
+        return self.labels if self.rarest is None else self.rarest
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -38,6 +38,7 @@ class Record:
 
     image: digest of its pixels; None for rows without images.
     label: name of the class; None if the record must not have one.
+    labels: names of all classes, of an image that may have several; None for those with `label`.
     mask: value of each pixel; None if the record must not have a mask.
     boxes: all objects; None if the record must not have any.
     values: features that it must have, in addition.
@@ -45,6 +46,7 @@ class Record:
 
     image: str | None
     label: str | None = None
+    labels: tuple[str, ...] | None = None
     mask: NDArray[np.int64] | None = None
     boxes: tuple[Box, ...] | None = None
     values: Mapping[str, object] = field(default_factory=dict)
@@ -294,7 +296,11 @@ def _record_differs(
     found: dict[str, Any],
     values: dict[int, set[int]],
 ) -> str | None:
-    label = _label(reading, class_names, found)
+    label = expected.label
+    if expected.labels is None:
+        label = _label(reading, class_names, found)
+    elif [class_names[n] for n in found.get("image/class/label", ())] != [*expected.labels]:  # type: ignore[index]
+        return f"labels {found.get('image/class/text')!r}, expected {expected.labels!r}"
     if label != expected.label:
         return f"label {label!r}, expected {expected.label!r}"
     mask = _bytes(found, "image/segmentation/class/encoded")

@@ -160,7 +160,7 @@ def ham10000(root: Folder) -> Reading:
     return one(records, label_column="dx")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def celeba(root: Folder) -> Reading:
     """img_align_celeba/000001.jpg and attributes of 1 and -1, as CSV files on Kaggle."""
     splits: dict[str, list[Record]] = {"train": [], "validation": [], "test": []}
@@ -170,7 +170,8 @@ def celeba(root: Folder) -> Reading:
         smiling, young = 1 - 2 * (number % 2), 1
         image = root.photo(f"img_align_celeba/img_align_celeba/{name}")
         part = (number - 1) // 2
-        splits[[*splits][part]].append(Record(image, values={"Smiling": smiling, "Young": young}))
+        labels = ("Smiling", "Young") if smiling > 0 else ("Young",)
+        splits[[*splits][part]].append(Record(image, labels=labels))
         attributes.append((name, smiling, young))
         parts.append((name, part))
     root.csv("list_attr_celeba.csv", "image_id,Smiling,Young", *attributes)
@@ -295,7 +296,8 @@ def roboflow_multiclass_csv(root: Folder) -> Reading:
         for number in range(count):
             name = f"{split}{number}_jpg.rf.12ab.jpg"
             hot = {"cat": number % 2, "dog": 1}
-            records.append(Record(root.photo(f"{folder}/{name}"), values=hot))
+            labels = tuple(name for name, is_set in hot.items() if is_set)
+            records.append(Record(root.photo(f"{folder}/{name}"), labels=labels))
             rows.append((name, *(f" {value}" for value in hot.values())))
         root.csv(f"{folder}/_classes.csv", "filename, cat, dog", *rows)
         splits[split] = records

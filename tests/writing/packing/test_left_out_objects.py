@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +104,10 @@ def test_a_job_that_would_pack_no_object_stops(tmp_path: Path, pack: Pack) -> No
     assert rs.verify(out).is_good
 
 
-def _labelme(shapes: list[Any], flags: Mapping[str, bool] | None = None) -> str:
+def _labelme(shapes: list[Any]) -> str:
     size = {"imageWidth": 40, "imageHeight": 20}
     return json.dumps(
-        {"version": "5.0", "flags": flags or {}, "shapes": shapes, "imagePath": "a.jpg", **size}
+        {"version": "5.0", "flags": {}, "shapes": shapes, "imagePath": "a.jpg", **size}
     )
 
 
@@ -122,12 +122,11 @@ def _cvat(inside: str) -> str:
 POINT = {"label": "cat", "shape_type": "point", "points": [[1, 1]]}
 LOSSES: dict[str, tuple[str, str, type[Any], str]] = {
     "points of LabelMe": ("a.json", _labelme([POINT]), rs.LabelMe, "points"),
-    "flags of LabelMe": ("a.json", _labelme([], {"sunny": True}), rs.LabelMe, "flags"),
     "lines of CVAT": (
         "annotations.xml",
         _cvat('<polyline label="cat" points="1,1;2,2"/>'),
         rs.Cvat,
-        "shapes",
+        "shape",
     ),
 }
 

@@ -69,6 +69,7 @@ TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""
 
 _IGNORED = 255  # in masks
+_CLASS_KEYS = (keys.CLASS_LABEL, keys.OBJECT_LABEL)
 
 
 _FETCH = "Fetch or export the image again, or remove it from the dataset."
@@ -332,9 +333,17 @@ def wrong_extension(name: str, format_: str) -> str | None:
 
 
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
-    for key in (keys.CLASS_LABEL, keys.OBJECT_LABEL):
+    confidence = values_of(features.get(keys.CLASS_CONFIDENCE))
+    for key in _CLASS_KEYS:
         values = [int(v) for v in values_of(features.get(key)) if isinstance(v, (int, np.integer))]
-        if key == keys.CLASS_LABEL and values and is_one_hot(len(values), min(values), max(values)):
+        if key == keys.CLASS_LABEL and len(confidence) == len(values):
+            values = [label for label, share in zip(values, confidence, strict=True) if share > 0]
+        elif (
+            key == keys.CLASS_LABEL
+            and values
+            and keys.CLASS_TEXT not in features
+            and is_one_hot(len(values), min(values), max(values))
+        ):
             values = [label for label, value in enumerate(values) if value]
         yield from values
 
@@ -345,9 +354,9 @@ def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:
 
 
 def _annotation_hash(features: Mapping[str, Any]) -> int:
-    """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
-    objects = sorted(map(repr, values_of(features.get(keys.OBJECT_LABEL))))
-    return hash_of(repr((first_value(features, keys.CLASS_LABEL), objects)).encode())
+    """A hash of the classes and those of the objects; boxes drawn twice always differ a little."""
+    known = [sorted(map(repr, values_of(features.get(key)))) for key in _CLASS_KEYS]
+    return hash_of(repr(known).encode())
 
 
 def _problems(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.exporter import FolderExporter, refuse_several_classes
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import first_int, first_text, first_value
@@ -24,6 +24,8 @@ CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 class ClassFolders(FolderExporter):
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        if MASK not in dataset.view.preview_schema()[0].features:
+            refuse_several_classes(dataset, "each folder is one class", self.format)
         self._out = out
         self._class_names = dataset.class_names or ()
 
@@ -38,11 +40,11 @@ class ClassFolders(FolderExporter):
             out.write_image(example, image, f"{root}images", mask=mask, masks=f"{root}masks")
             out.count_dropped(example, IMAGE_KEYS | MASK_KEYS)
             return
+        if max(len(example.get(key, ())) for key in CLASS_KEYS) > 1:
+            raise SourceError("it has several classes")
         if class_name is None:
             out.write_image(example, image, f"{root}images")
         else:
-            if max(len(example.get(key, ())) for key in CLASS_KEYS) > 1:
-                out.warn("it has several classes and is stored under the first")
             folder = out.part_name(class_name, split_folder)
             out.write_image(example, image, root + folder, flat=True)
         out.count_dropped(example, IMAGE_KEYS | CLASS_KEYS)

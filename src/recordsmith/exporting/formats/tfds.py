@@ -43,7 +43,7 @@ from recordsmith.dataset import (
 from recordsmith.dataset import CLASS_LABEL as LABEL_FEATURE
 from recordsmith.dataset import IMAGE as IMAGE_FEATURE
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import RecordFiles, WrittenFile
+from recordsmith.exporting.exporter import RecordFiles, WrittenFile, refuse_several_classes
 from recordsmith.exporting.images import read_image, read_mask
 from recordsmith.format.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
 from recordsmith.format.example.feature_values import first_bytes, first_text
@@ -103,6 +103,8 @@ class TfdsFiles(RecordFiles):
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         out.rename_split = _split_name
+        if not self.has_payloads:
+            refuse_several_classes(dataset, "the label of TFDS is one class", self.format)
         self._converter = _Converter(dataset.class_names)
         self._images = {path: _ImageTypes() for path in (_PATHS[IMAGE], _PATHS[MASK])}
         self._survey = SchemaSurvey()

@@ -16,7 +16,7 @@ DTYPE = "image/dtype"
 FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 
-# its class
+# its class, or several
 CLASS_LABEL = "image/class/label"
 CLASS_TEXT = "image/class/text"
 CLASS_CONFIDENCE = "image/class/confidence"  # 1, or 0 for a class that it verifiably has not

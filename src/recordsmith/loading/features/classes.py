@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import BytesArray, Column, FeatureSpec, Kind, RaggedArray, Schema
+from recordsmith.format.example.class_lists import are_positive
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL, CLASS_TEXT
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.numbers import as_dtype, check_dtype, corrupt, number_type, row_of
 from recordsmith.support.errors import OptionError, option
@@ -263,7 +265,8 @@ class OneHot(_Hot):
 class MultiHot(_Hot):
     """A row for each record, with a 1 at the number of each of its classes: (batch, classes).
 
-    A record without the feature has a row of zeros.
+    A record without the feature has a row of zeros, like one with an empty list; `Present` shows
+    the difference. A class that was verified to be absent, with the confidence 0, is a zero.
 
     Attributes:
         key: the key of the feature in the records: lists of whole numbers or texts, or vectors.
@@ -273,16 +276,45 @@ class MultiHot(_Hot):
             class, which needs `classes`. Default: numbers or names, but a list that could be
             either, of `classes` numbers that are all 0 or 1, is an error.
         class_names: as in `Label`, for records that store names.
+        confidence: the key of a feature with a number for each class of the list, 0 for a class
+            that the image does not have. Default: `image/class/confidence` for the labels or texts
+            next to it, if records have it.
 
     Example:
         features = {"tags": rs.MultiHot("image/object/class/label", classes=20)}
     """
 
+    _: KW_ONLY
+    confidence: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stored == "vector" and self.confidence is not None:
+            raise OptionError(
+                f"{option('confidence')} is for lists of classes, not for vectors",
+                option="confidence",
+                value=self.confidence,
+                remedy=f"Leave out {option('confidence')}.",
+            )
+
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(NUMBERS if self.stored == "vector" else _KINDS, "ragged")}
+        kinds = NUMBERS if self.stored == "vector" else _KINDS
+        requests = {self.key: ColumnRequest(kinds, "ragged")}
+        if self.confidence is not None:
+            requests[self.confidence] = ColumnRequest(NUMBERS, "ragged")
+        return requests
 
     def for_schema(self, schema: Schema) -> Self:
-        known = schema.features.get(self.key)
+        known, texts = schema.features.get(self.key), schema.features.get(CLASS_TEXT)
+        confidence, stored = self.confidence, self.stored
+        is_standard = self.key in (CLASS_LABEL, CLASS_TEXT) and stored != "vector"
+        if is_standard and confidence is None and CLASS_CONFIDENCE in schema.features:
+            confidence = CLASS_CONFIDENCE
+        are_parallel = known is not None and texts is not None and is_standard
+        if confidence is not None or (are_parallel and known.max_length == texts.max_length):  # type: ignore[union-attr]
+            stored = "numbers"
+        if (confidence, stored) != (self.confidence, self.stored):
+            return replace(self, confidence=confidence, stored=stored)
         if known is None or known.kind not in NUMBERS or known.min_length != known.max_length:
             return self
         is_vector, count = known.max_length == self.classes, known.max_length
@@ -318,7 +350,12 @@ class MultiHot(_Hot):
                 row = int(full[np.argmax(is_unclear)])
                 raise corrupt(self.key, "is ambiguous", row, found, remedy=_DECLARE)
         hot = np.zeros((len(lengths), self.count), number_type(self.dtype))
-        hot[np.repeat(np.arange(len(lengths)), lengths), self._numbers(column).values] = 1
+        owners, numbers = np.repeat(np.arange(len(lengths)), lengths), self._numbers(column).values
+        if self.confidence is not None:
+            confidence: Any = rows.columns[self.confidence]
+            is_positive = are_positive(column, confidence, self.confidence)
+            owners, numbers = owners[is_positive], numbers[is_positive]
+        hot[owners, numbers] = 1
         return (hot,)
 
 

@@ -24,6 +24,7 @@ from recordsmith.format.example import (
     Kind,
     SchemaSurvey,
 )
+from recordsmith.format.example.keys import CLASS_TEXT, is_class_key
 from recordsmith.format.example.payload import classify, encode_key
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
@@ -378,6 +379,9 @@ def _check(
             remedy=f"Pass {option('count', 'ragged')} or {option('count', 'padded')} if it is an "
             "Image or a Mask."
             if known.content == "image"
+            else f"Read several classes with rs.MultiHot({key!r}), or with rs.Label({key!r}, "
+            f"{option('shape', 'ragged')})."
+            if request.shape == () and (is_class_key(key) or key == CLASS_TEXT)
             else "",
         )
     has_fallback = request.default is not None or request.in_steps

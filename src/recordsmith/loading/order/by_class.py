@@ -13,7 +13,13 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.loading.order.shuffle import BlockShuffle, PositionOrder
-from recordsmith.loading.order.weighted import ClassOrder, ClassRecords, DrawnInput, read_classes
+from recordsmith.loading.order.weighted import (
+    ClassOrder,
+    ClassRecords,
+    DrawnInput,
+    Several,
+    read_classes,
+)
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
 from recordsmith.support.number_options import count_number, whole_number
@@ -50,7 +56,14 @@ class ByClass(DrawnInput):
     """
 
     def __init__(
-        self, dataset: Dataset, by: str, *, classes: int, examples: int, length: int | None = None
+        self,
+        dataset: Dataset,
+        by: str,
+        *,
+        classes: int,
+        examples: int,
+        length: int | None = None,
+        several: Several | None = None,
     ) -> None:
         """Read the classes.
 
@@ -61,6 +74,7 @@ class ByClass(DrawnInput):
             examples: how many examples a batch has of each.
             length: how many examples an epoch has, in whole batches; by default, about as many as
                 the dataset.
+            several: for records with a list of classes, as in `Weighted`.
 
         Raises:
             OptionError: no record has the feature; the dataset has fewer classes, or the length is
@@ -80,7 +94,7 @@ class ByClass(DrawnInput):
                 expected=f"a multiple of {self.batch_size}, the examples of a batch",
             )
         self._draw_count = max(self._draw_count - rest, self.batch_size)
-        self._class_records = read_classes(dataset, by)
+        self._class_records = read_classes(dataset, by, several)
         self.class_values = self._class_records.classes
         self.record_counts = self._class_records.record_counts
         whole_number("classes", self.classes, 1, len(self.class_values))

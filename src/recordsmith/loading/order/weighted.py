@@ -13,19 +13,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, readable_values
+from recordsmith.format.example import FeatureSpec
+from recordsmith.format.example.class_lists import are_positive, rarest_labels
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares, pieces
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, option, shown_value
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import GroupPermutations, mix_bits, random_keys
+
+Several: TypeAlias = Literal["rarest"]
+"""Which class of a record with several counts: the one that the fewest records have."""
 
 _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
@@ -46,9 +53,29 @@ class ClassRecords(NamedTuple):
     digest: str
 
 
-def read_classes(dataset: Dataset, by: str, remedy: str = "") -> ClassRecords:
+def read_classes(
+    dataset: Dataset, by: str, several: Several | None = None, remedy: str = ""
+) -> ClassRecords:
     """Return the records of each class; OptionError if a feature has floats, with the remedy."""
-    numbers, texts = readable_values(dataset, by)
+    if several is not None:
+        check_word("several", several, get_args(Several))
+    known = dataset.view.preview_schema()[0].features.get(by)
+    is_list = known is not None and known.kind == "int64" and known.max_length > 1
+    texts: tuple[str, ...] = ()
+    numbers: Any
+    if several is not None and (is_list or by == CLASS_LABEL):
+        numbers = _rarest(dataset, by)
+    elif is_list:
+        raise OptionError(
+            f"{by!r} has several classes in a record",
+            option="by",
+            value=by,
+            expected="the key of a feature with one class in each record",
+            remedy=f"For the class of each record that the fewest have, pass "
+            f"{option('several', 'rarest')}.",
+        )
+    else:
+        numbers, texts = readable_values(dataset, by)
     if numbers.dtype.kind == "f":
         raise OptionError(
             f"{by!r} has floats, which are no classes", option="by", value=by, remedy=remedy
@@ -56,6 +83,20 @@ def read_classes(dataset: Dataset, by: str, remedy: str = "") -> ClassRecords:
     values, strata, counts = _classes_of(numbers)
     classes = [texts[n] for n in values] if texts else values.tolist()
     return ClassRecords(classes, counts, _sorted_positions(strata, counts), _digest(strata))
+
+
+def _rarest(dataset: Dataset, by: str) -> Int64Array:
+    """Return the class of each record that the fewest records have, or -1."""
+    wanted: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
+    if by == CLASS_LABEL:
+        wanted[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
+    columns: dict[str, Any] = dataset.read_columns(wanted)
+    labels = columns[by]
+    values, owners = labels.values, np.repeat(np.arange(len(labels)), labels.lengths)
+    if by == CLASS_LABEL:
+        positive = are_positive(labels, columns[CLASS_CONFIDENCE], CLASS_CONFIDENCE)
+        values, owners = values[positive], owners[positive]
+    return rarest_labels(values, np.bincount(owners, minlength=len(labels)))
 
 
 class DrawnInput(DatasetInput):
@@ -119,6 +160,7 @@ class Weighted(DrawnInput):
         weights: Mapping[Any, float] | str | npt.ArrayLike | None = None,
         length: int | None = None,
         with_replacement: bool = False,
+        several: Several | None = None,
     ) -> None:
         """Read the classes or weights.
 
@@ -132,6 +174,9 @@ class Weighted(DrawnInput):
             with_replacement: draw each example independently of all others, as
                 `WeightedRandomSampler` of torch does: how often a class or a record comes in an
                 epoch varies at random around its share, and a record may come again at once.
+            several: for records with a list of classes: `rarest` is the class that the fewest
+                records have, without those of confidence 0; -1 for a record without classes. This
+                reads the records of the dataset, and keeps nothing. None for an error.
 
         Raises:
             OptionError: no record has the feature; a weight is negative or not finite, or all are
@@ -143,7 +188,7 @@ class Weighted(DrawnInput):
         self.classes: Any
         if by is not None:
             remedy = f"For the weight of each record, pass {option('weights', by)}."
-            self._records = read_classes(dataset, by, remedy)
+            self._records = read_classes(dataset, by, several, remedy)
             self.classes, counts = self._records.classes, self._records.record_counts
             self._shares = exact_shares(_class_weights(by, self.classes, weights), self._draw_count)
             self.record_counts: Any = counts.tolist()

@@ -7,6 +7,7 @@ file, how such files begin, and the source that uses both.
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import math
 import re
@@ -108,7 +109,6 @@ class AnnotatedImage(NamedTuple):
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
     notes: (what, where) of what is left out.
-    tags: (class, where) of each class of the whole image.
     remedy: what to do if the image is not found.
     captions: texts about it.
     labels: the classes of the whole image, with 1, or 0 for those that it verifiably has not; {}
@@ -122,7 +122,6 @@ class AnnotatedImage(NamedTuple):
     id: Any = None
     split: str = ""
     notes: Sequence[tuple[str, str]] = ()
-    tags: Sequence[tuple[str, str]] = ()
     remedy: str = ""
     captions: Sequence[str] = ()
     labels: Mapping[str, float] | None = None
@@ -185,6 +184,7 @@ class BoxFormat:
     owns_suffixes: whether every file with one of these suffixes is of this format.
     has_outlines: whether objects can have masks.
     has_attributes: whether objects can have attributes.
+    has_lists: whether each image may have several classes, even if none has.
     features: the features that it adds to those of all boxes, and their kinds.
     """
 
@@ -199,6 +199,7 @@ class BoxFormat:
     owns_suffixes: bool = False
     has_outlines: bool = True
     has_attributes: bool = False
+    has_lists: bool = False
     features: Mapping[str, Kind] = field(default_factory=dict)
 
     def is_format_of(self, path: str, head: bytes) -> bool:
@@ -233,7 +234,8 @@ class BoxFormat:
 class Contents:
     """What the annotations of a source have together, so that all records have the same features.
 
-    class_names: of objects, in the order of the annotations.
+    class_names, label_names: of objects, and of whole images, in the order of the annotations.
+    has_objects: whether any image has objects.
     keypoint_classes: by the name of the class; without those whose files do not declare them.
     point_names: of those others: the names of their points, or numbers where points have none.
     attributes: by name, how many objects have a value of each kind; of `object_count` objects.
@@ -242,6 +244,8 @@ class Contents:
     """
 
     class_names: dict[str, None] = field(default_factory=dict)
+    label_names: dict[str, None] = field(default_factory=dict)
+    has_objects: bool = False
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     point_names: dict[str, dict[str, None]] = field(default_factory=dict)
     has_points: bool = False
@@ -262,6 +266,8 @@ class Contents:
                     remedy="Make them equal in all files, or pack these one by one.",
                 )
         self.has_captions |= bool(image.captions)
+        self.has_objects |= bool(image.objects)
+        self.label_names.update(dict.fromkeys(image.labels or ()))
         for item in image.objects:
             name = item.name
             self.object_count += not item.fault
@@ -304,6 +310,10 @@ class Contents:
 
         return tuple((name, kind(counts)) for name, counts in self.attributes.items())
 
+    def all_names(self) -> dict[str, None]:
+        """The names of the classes of objects, then of those that only images have."""
+        return {**self.class_names, **dict.fromkeys(filter(is_class_name, self.label_names))}
+
     def known_keypoints(self) -> dict[str, KeypointClass]:
         """What the keypoints of classes are, by their names; empty if no object has any."""
         if not self.has_points:
@@ -331,6 +341,7 @@ class Entry:
     fault: why it cannot be read.
     split: empty without one.
     class_name: that of the whole image.
+    labels: those of the whole image, and perhaps their confidences, where it may have several.
     """
 
     image: str
@@ -342,6 +353,7 @@ class Entry:
     fault: Fault | None = None
     split: str = ""
     class_name: str | None = None
+    labels: dict[str, Any] = field(default_factory=dict)
 
     def reference(self) -> dict[str, Any]:
         """What the reader needs besides the image, in JSON values."""
@@ -360,7 +372,13 @@ class Entry:
             reference["captions"] = [*image.captions]
         if image.notes:
             reference["left_out"] = [*map(list, image.notes)]
-        return reference
+        return reference | self.labels
+
+    def positive(self) -> list[int]:
+        """The labels of the whole image, without those that it verifiably has not."""
+        labels: list[int] = self.labels.get("labels", [])
+        shares = self.labels.get("confidence") or itertools.repeat(1)
+        return [label for label, share in zip(labels, shares, strict=False) if share > 0]
 
 
 def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) -> Entry:

@@ -222,7 +222,7 @@ class SharedAnnotationSource(AnnotatedSource):
             key = file, entry.split
             if key not in folders:
                 own = self._images
-                folders[key] = _image_folders(index, *key) if own is None else [own]
+                folders[key] = self._folders_of(index, *key) if own is None else [own]
             _place(index, folders[key], entry)
             name = entry.image
             if name in entries:
@@ -233,6 +233,10 @@ class SharedAnnotationSource(AnnotatedSource):
                 name = f"{name} ({len(entries)})"
             entries[name] = entry
         return entries
+
+    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
+        """Where to look for the images of an annotation file, best first."""
+        return _image_folders(index, file, split)
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:
@@ -305,7 +309,8 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
     match = index.find_image(name, folders, file) if name else []
     if isinstance(match, Found) and has_image_name(match.path):
         entry.image = match.path
-        entry.annotated = image._replace(file_name="", where="")
+        where = "" if image.labels is None else image.where
+        entry.annotated = image._replace(file_name="", where=where)
         if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
             entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
         return

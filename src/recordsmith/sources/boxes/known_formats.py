@@ -134,6 +134,11 @@ def _is_labelme_web(_: str, head: bytes) -> bool:
     return has_size or b"LabelMe Webtool" in head or (b"<polygon>" in head and b"<pt>" in head)
 
 
+_CELEBA = (
+    "CelebA",
+    "Add its list_attr_celeba.txt: the attributes of images are read as their classes.",
+    _named(r"(list_(bbox|landmarks|landmarks_align)|identity)_celeba\.(txt|csv)"),
+)
 _VOTT = (
     "VoTT",
     _DATUM.format("vott_json"),
@@ -229,11 +234,7 @@ _TEXT = (
         "Convert it to YOLO with the script in VisDrone.yaml of the package ultralytics.",
         _is_visdrone,
     ),
-    (
-        "CelebA",
-        "Save it as CSV with a column of image names, next to the folder of images.",
-        _named(r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"),
-    ),
+    _CELEBA,
 )
 _RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
     ".json": (*_JSON, *_NDJSON),
@@ -248,4 +249,5 @@ _RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
     ".vott": (_VOTT,),
     ".xml": (("the LabelMe web tool", _DATUM.format("label_me"), _is_labelme_web),),
     ".txt": _TEXT,
+    ".csv": (_CELEBA,),
 }

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.dataset import json_fault
+from recordsmith.dataset import ClassNames, json_fault
 from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,
@@ -42,7 +42,7 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import class_features, read_image, stem_of
+from recordsmith.sources.files.images import LABEL_KINDS, class_features, read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.formats import FORMATS
@@ -78,7 +78,8 @@ class AnnotatedReader(StoredReader):
     has_corners: whether objects have the corners of rotated boxes.
     attributes: those of objects, with their kinds.
     has_captions: whether images have captions.
-    is_labelled: whether images have a class or captions, but no objects.
+    is_labelled: whether images have classes or captions, but no objects.
+    list_keys: the features with the classes of images that may have several.
     """
 
     root: Location
@@ -97,6 +98,7 @@ class AnnotatedReader(StoredReader):
     has_corners: bool = False
     attributes: tuple[tuple[str, Kind], ...] = ()
     has_captions: bool = False
+    list_keys: tuple[str, ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
@@ -108,10 +110,12 @@ class AnnotatedReader(StoredReader):
         if self.has_captions:
             captions = reference.get("captions", ())
             features[keys.CAPTION] = [text.encode("utf-8", "surrogateescape") for text in captions]
+        if self.is_labelled or self.list_keys:
+            features |= class_features(sample.label, self._class_names, reference)
         if self.is_labelled:
             for what, where in reference.get("left_out", ()):
                 note(what, where)
-            return features | class_features(sample.label, self._classes.names())
+            return features
         placer = BoxPlacer(features, self.boxes, note, self.drawn, dict(self.point_names))
         place = reference.get("annotation", sample.name)
         boxes: list[LabelledBox] = []
@@ -137,15 +141,20 @@ class AnnotatedReader(StoredReader):
         return {**features, **attributes, **self._extra(boxes, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
-        captions: dict[str, Kind] = {keys.CAPTION: "bytes"} if self.has_captions else {}
-        if self.is_labelled:
-            return captions
         known = FORMATS[self.format].box_format.features
-        kinds = {**BOX_KINDS, **captions, **{key: known[key] for key in self.features}}
+        kinds: dict[str, Kind] = {key: LABEL_KINDS[key] for key in self.list_keys}
+        kinds |= {keys.CAPTION: "bytes"} if self.has_captions else {}
+        if self.is_labelled:
+            return kinds
+        kinds |= {**BOX_KINDS, **{key: known[key] for key in self.features}}
         kinds |= {keys.OBJECT_ATTRIBUTE + name: kind for name, kind in self.attributes}
         kinds |= KEYPOINT_KINDS if self.point_names else {}
         kinds |= CORNER_KINDS if self.has_corners else {}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
+
+    @cached_property
+    def _class_names(self) -> ClassNames:
+        return self._classes.names()
 
     @cached_property
     def _classes(self) -> Classes:

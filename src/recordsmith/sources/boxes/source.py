@@ -8,15 +8,16 @@ reports it like any other bad sample.
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypedDict, get_args
 
 import numpy as np
 
 from recordsmith.dataset import background_notices
+from recordsmith.format.example.class_lists import rarest_labels
 from recordsmith.sources.boxes.annotation import AnnotationFile, BoxFormat, Contents, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
@@ -24,7 +25,7 @@ from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, not_found
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree, TreeSource
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import LABEL_KINDS, has_image_name
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
@@ -33,7 +34,7 @@ from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import PlaceLike, as_location, as_place
-from recordsmith.support.errors import OptionError
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_word
 
 
@@ -131,7 +132,7 @@ class AnnotatedSource(TreeSource):
     def list_samples(self) -> Listing:
         """Find annotation files and their images, sorted by path."""
         index = FileIndex(self._take_tree(self.root))
-        listed = self._list_images(index)
+        listed = self._with_labels(self._list_images(index))
         contents = listed.contents
         keypoints = contents.known_keypoints()
         if self._class_from and self._class_from not in contents.attributes:
@@ -169,10 +170,17 @@ class AnnotatedSource(TreeSource):
         classes = listed.classes
         class_names = [entries[name].class_name for name in names]
         labels = [-1 if of is None else classes.label_of(of) for of in class_names]
+        rarest = None
+        if listed.contents.label_names:
+            positive = [entries[name].positive() for name in names]
+            flat = np.fromiter(itertools.chain.from_iterable(positive), np.int64)
+            lengths = np.fromiter(map(len, positive), np.int64, len(names))
+            rarest = rarest_labels(flat, lengths).astype(np.int32) if len(flat) else None
         samples = SampleTable(
             names,
             sizes,
             labels=np.array(labels, np.int32) if any(class_names) else None,
+            rarest=rarest,
             splits=(splits, of_split) if splits else None,
             version=versions,
             references=lambda number: entries[names[number]].reference(),
@@ -199,6 +207,25 @@ class AnnotatedSource(TreeSource):
             keypoint_classes=dict(sorted(labelled.items())),
             categories=listed.categories,
         ).with_account(self._account(index, entries))
+
+    def _with_labels(self, listed: ListedImages) -> ListedImages:
+        """The same with the classes of whole images: one of each, or lists if any has several."""
+        if not listed.contents.label_names:
+            return listed
+        are_alone = not listed.contents.has_objects
+        classes, entries = listed.classes, [e for e in listed.entries.values() if e.fault is None]
+        if are_alone and self._label_map is None:  # without a background
+            names = dict(classes.labels())
+            classes = Classes({name: label for label, name in enumerate(names)}, classes.origin)
+        of_all = [entry.annotated.labels or {} for entry in entries]
+        has_confidence = any(of and set(of.values()) != {1} for of in of_all)
+        are_lists = self.box_format.has_lists or not are_alone or has_confidence
+        are_lists = are_lists or any(len(labels) > 1 for labels in of_all)
+        for entry in entries:
+            _set_classes(entry, classes, are_lists=are_lists, has_confidence=has_confidence)
+        keys = tuple(LABEL_KINDS)[: 2 + has_confidence] if are_lists else ()
+        options = {**listed.options, "is_labelled": are_alone, "list_keys": keys}
+        return replace(listed, classes=classes, options=options)
 
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:
         """Complete the account, to which the format has added what it leaves out."""
@@ -244,9 +271,9 @@ class AnnotatedSource(TreeSource):
         self, index: FileIndex, files: Collection[AnnotationFile], contents: Contents
     ) -> tuple[Classes, list[str]]:
         """The classes, or those that an attribute has instead, and notices."""
-        classes, notices = self._classes(index, files, contents.class_names)
+        classes, notices = self._classes(index, files, contents.all_names())
         if self._class_from:
-            classes = make_classes(contents.class_names, self._label_map)
+            classes = make_classes(contents.all_names(), self._label_map)
         return classes, notices
 
     def _classes(
@@ -262,8 +289,32 @@ class AnnotatedSource(TreeSource):
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
         known = cls.box_format
-        paths = islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
+        paths = itertools.islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
         return [path for path in paths if known.is_format_of(path, tree.head(path))]
+
+
+def _set_classes(entry: Entry, classes: Classes, *, are_lists: bool, has_confidence: bool) -> None:
+    """Set the classes of an image, or why that is impossible."""
+    labels, where = entry.annotated.labels, entry.annotated.where
+    place = ", ".join(filter(None, (entry.image, where)))
+    entry.annotated = entry.annotated._replace(labels=None, where="")
+    if labels is None:
+        return
+    if unknown := [name for name in labels if classes.label_of(name) is None]:
+        entry.fault = Fault(f"{place}: {classes.unknown(unknown[0])}", entry.annotation)
+    elif are_lists:
+        entry.labels = {"labels": [*map(classes.label_of, labels)]}
+        entry.labels |= {"confidence": [*labels.values()]} if has_confidence else {}
+    elif labels:
+        (entry.class_name,) = labels
+    else:
+        remedy = (
+            "Give it one, or several to another image if images may have any number; or pass "
+            f"{option('skip_errors')} to leave such images out."
+        )
+        entry.fault = Fault(
+            f"{place}: no class; other images have one", entry.annotation, remedy=remedy
+        )
 
 
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:

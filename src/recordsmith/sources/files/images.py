@@ -8,10 +8,10 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordsmith.format.example import keys
+from recordsmith.format.example import Kind, keys
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
@@ -50,8 +50,29 @@ def image_features(data: bytes, name: str) -> dict[str, Any]:
     }
 
 
-def class_features(label: int | None, class_names: Sequence[str | None] | None) -> dict[str, Any]:
-    """The features of the class of an image; empty if images have no classes."""
+LABEL_KINDS: Mapping[str, Kind] = {
+    keys.CLASS_LABEL: "int64",
+    keys.CLASS_TEXT: "bytes",
+    keys.CLASS_CONFIDENCE: "float",
+}
+"""Those of the classes of an image that may have several, or none."""
+
+
+def class_features(
+    label: int | None,
+    class_names: Sequence[str | None] | None,
+    lists: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The features of the class of an image, or of several; empty if it is not known.
+
+    lists: if images may have several, the reference with their `labels` and perhaps `confidence`.
+    """
+    labels = None if lists is None else lists.get("labels")
+    if labels is not None:
+        texts = [os.fsencode((class_names or ())[number] or "") for number in labels]
+        features: dict[str, Any] = {keys.CLASS_LABEL: [*labels], keys.CLASS_TEXT: texts}
+        known = (lists or {}).get("confidence")
+        return features if known is None else {**features, keys.CLASS_CONFIDENCE: [*known]}
     if label is None or class_names is None:
         return {}
     return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}

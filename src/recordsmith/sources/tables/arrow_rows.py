@@ -229,13 +229,13 @@ class _Columns(NamedTuple):
     image: the column of images, if there is one.
     others: other columns of images.
     class_names: by column.
-    of_lists: the columns with lists of classes.
+    of_lists: those of columns with lists of classes.
     """
 
     image: str | None
     others: list[str]
     class_names: dict[str, Sequence[str]]
-    of_lists: list[str]
+    of_lists: dict[str, Sequence[str]]
 
 
 def _described(path: Location, schema: Any, image_column: str | None) -> _Columns:
@@ -243,7 +243,7 @@ def _described(path: Location, schema: Any, image_column: str | None) -> _Column
     features = described_features(schema)
     class_names: dict[str, Sequence[str]] = {}
     images: list[str] = []
-    of_lists = []
+    of_lists: dict[str, Sequence[str]] = {}
     for field in schema:
         feature = features.get(field.name)
         feature = feature if isinstance(feature, dict) else {}
@@ -252,7 +252,9 @@ def _described(path: Location, schema: Any, image_column: str | None) -> _Column
         if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
             class_names[field.name] = names
         if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
-            of_lists.append(field.name)
+            listed = inner.get("names")
+            are_names = isinstance(listed, list) and {str}.issuperset(map(type, listed))
+            of_lists[field.name] = [*listed] if listed and are_names else []
         is_encoded = feature.get("_type") == "Image" and types.is_binary(field.type)
         if is_encoded or _is_image(field.type):
             images.append(field.name)

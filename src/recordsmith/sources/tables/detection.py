@@ -35,6 +35,7 @@ from recordsmith.sources.tables.box_columns import (
     plain_name,
 )
 from recordsmith.sources.tables.csv_rows import guess_delimiter
+from recordsmith.sources.tables.label_lists import recognise_label_list
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
 from recordsmith.stores import Location
@@ -525,8 +526,9 @@ def _box_reading(
 
 
 def _are_read_as_boxes(tree: FileTree, head: TableHead) -> bool:
-    """Whether the names of the columns show all that the source of boxes needs."""
-    return _is_text(head) and find_box_columns(tree.head(head.path)) is not None
+    """Whether a file shows all that the source of boxes, or of lists of classes, needs."""
+    content = tree.head(head.path) if _is_text(head) else b""
+    return find_box_columns(content) is not None or recognise_label_list(content) is not None
 
 
 def _is_text(head: TableHead) -> bool:

@@ -121,6 +121,10 @@ class NamedImages:
         self._finder = ImageFinder(lambda path: (folder / path if path else folder).list_entries())
         self.clear()
 
+    def read(self, batch: Any, name: str) -> list[str | None]:
+        """The names of the images of a `RowBatch`."""
+        return batch.category(name)  # type: ignore[no-any-return]
+
     def extend(self, values: Sequence[str | None], table: int) -> None:
         table_folder = self._table_folders[table]
         for value in values:

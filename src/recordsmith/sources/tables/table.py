@@ -2,7 +2,8 @@
 
 A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
 `metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
-`file_name` names the images; so is `_classes.csv` of Roboflow with the column `filename`.
+`file_name` names the images; so is `_classes.csv` of Roboflow with the column `filename`, whose
+other columns are classes of 0 and 1.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.sources.tables.categories import RowMarks
+from recordsmith.sources.tables.categories import LabelColumn, RowMarks
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import TableReader, open_rows, table_files
 from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
 from recordsmith.support.errors import OptionError, SourceError, option
 
+_ROBOFLOW = "_classes.csv"
 METADATA_COLUMNS = {
     **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),
-    "_classes.csv": "filename",
+    _ROBOFLOW: "filename",
 }
 """Tables next to images, of Hugging Face and Roboflow, and the column of the images."""
 
@@ -95,6 +97,8 @@ class Table(TreeSource):
         group_column: str | None = None,
         label_column: str | None = None,
         caption_column: str | None = None,
+        label_columns: str | Sequence[str] | None = None,
+        label_separator: str | None = None,
         kinds: Mapping[str, Kind] | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
@@ -116,6 +120,11 @@ class Table(TreeSource):
                 feature.
             label_column: the column with the class of each row. Integers from 0 are labels; texts
                 are sorted and numbered from 0. Without images it stays a feature. Empty for none.
+                A cell may have a list of classes, also as text: ['a', 'b'].
+            label_columns: columns of 0 and 1 (or -1 and 1), one for each class of an image: a list,
+                or names with commas between them. Where some cells are empty, zeros are stored with
+                the confidence 0: these classes are known to be absent.
+            label_separator: between the classes in a cell of the label column, such as |.
             caption_column: the column with the captions of each image: a text, or a list of texts.
                 None for `caption` or `captions`, or `text` in a file `metadata`; empty for none.
             kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
@@ -150,6 +159,8 @@ class Table(TreeSource):
             "group_column": group_column,
             "label_column": label_column or None,
             "caption_column": caption_column,
+            "label_columns": None if label_columns is None else _names(label_columns),
+            "label_separator": label_separator,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
@@ -190,13 +201,17 @@ class Table(TreeSource):
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         rows = self._open_rows()
-        if self._label is None and rows.class_names:
-            usual = _LABEL_NAME if _LABEL_NAME in rows.class_names else None
-            self._label = next(iter(rows.class_names)) if len(rows.class_names) == 1 else usual
-        known_names = rows.class_names.get(self._label or "")
+        if self._label is None:
+            lists = rows.of_lists if rows.image else {}
+            named = lists if _LABEL_NAME in lists else rows.class_names or lists
+            usual = _LABEL_NAME if _LABEL_NAME in named else None
+            self._label = next(iter(named)) if len(named) == 1 else usual
+        known_names = {**rows.of_lists, **rows.class_names}.get(self._label or "") or None
         images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None
-        marks = RowMarks(self._split, self._group, self._label)
+        label_columns = self._label_columns(rows, has_images=has_images)
+        label = LabelColumn(label_columns, self._options["label_separator"])
+        marks = RowMarks(self._split, self._group, self._label, label)
         table = encode_table(
             rows,
             [*marks.columns(), (self._image_column, images)],
@@ -212,7 +227,7 @@ class Table(TreeSource):
         self._check_image_columns(rows, images)
         notices = list(table.notices)
         unused = [name for name, names in rows.class_names.items() if names != known_names]
-        if unused := [*unused, *rows.of_lists]:
+        if unused := [*unused, *(name for name in rows.of_lists if name != self._label)]:
             notices.append(
                 f"class names of some columns were dropped: {join_names(unused)}; label_column "
                 "chooses the column of the classes"
@@ -234,7 +249,7 @@ class Table(TreeSource):
                 notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
             samples.sizes = samples.sizes + images.sizes()
             samples.versions = images.versions(version)
-            samples.references = images.references(row_names)
+            samples.references = marks.references(images.references(row_names))
             notices += images.notices(counts_unnamed=self._tree is None)
             others = [
                 name
@@ -245,7 +260,11 @@ class Table(TreeSource):
         caption = self._find_captions(rows.kinds) if has_images else None
         if caption is not None and self._caption is None:
             notices.append(f"captions of images from column {caption!r}")
-        hidden = (self._image_column, self._label, IMAGE, FILENAME, caption) if has_images else ()
+        if images is None and rows.image is not None:
+            samples.references = marks.references(row_names.reference)
+        label_columns = label_columns or ((self._label,) if self._label is not None else ())
+        own = (self._image_column, *label_columns, IMAGE, FILENAME, caption)
+        hidden = own if has_images else ()
         reader = TableReader(
             root,
             files,
@@ -255,11 +274,12 @@ class Table(TreeSource):
             rows.unit,
             tuple((name, kind) for name, kind in rows.kinds.items() if name not in hidden),
             self._split,
-            self._label,
+            label_columns if has_images else (),
             self._image_column,
             rows.image if images is None else None,
             self._image_folder,
             class_names if has_images else None,
+            marks.list_keys() if has_images else (),
             caption,
         )
         self._files = files
@@ -343,6 +363,28 @@ class Table(TreeSource):
             )
         return splits if len(set(splits)) > 1 and self._split is None else []
 
+    def _label_columns(self, rows: TableRows, *, has_images: bool) -> tuple[str, ...]:
+        """The columns of 0 and 1: those of the caller; in Roboflow's table all but the images."""
+        chosen: tuple[str, ...] = self._options["label_columns"] or ()
+        if chosen and self._label is not None:
+            raise OptionError(
+                f"{option('label_column')} and {option('label_columns')} exclude each other",
+                option="label_columns",
+                value=chosen,
+                remedy="Pass only one of them.",
+            )
+        if chosen and not has_images:
+            raise OptionError(
+                f"{option('label_columns')} is for the classes of images, and these rows have none",
+                option="label_columns",
+                value=chosen,
+                remedy="Leave it out: the columns are features of the rows.",
+            )
+        if not chosen and self._label is None and {p.name for p in self._paths} == {_ROBOFLOW}:
+            others = (self._image_column, self._split, self._group)
+            chosen = tuple(name for name in rows.kinds if name not in others)
+        return chosen
+
     def _versions(self, root: Location, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
         return () if self._stream is not None else versions_of(root, names)
 
@@ -361,6 +403,7 @@ class Table(TreeSource):
             for name, column in self._options.items()
             if name.endswith("_column") and column
         }
+        required |= dict.fromkeys(self._options["label_columns"] or (), "label_columns")
         if self._image_column is not None:
             required.setdefault(self._image_column, "image_column")
         return open_rows(
@@ -420,6 +463,16 @@ class Table(TreeSource):
                 f"image column {self._image_column!r} is {kind or 'empty'}; expected paths",
                 path=self._paths[0],
             )
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of several columns, from a list or a text with commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    chosen = tuple(name.strip() for name in names)
+    if not all(chosen) or len(set(chosen)) < len(chosen) or not chosen:
+        expected = "different names of columns, with commas between them"
+        raise OptionError(option="label_columns", value=columns, expected=expected)
+    return chosen
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

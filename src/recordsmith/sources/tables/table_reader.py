@@ -11,7 +11,7 @@ from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import CAPTION, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.images import class_features, image_features, read_image
+from recordsmith.sources.files.images import LABEL_KINDS, class_features, image_features, read_image
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.samples import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -87,7 +87,9 @@ class TableReader(FilesReader[TableFile]):
     columns: the kinds of the columns that are features.
     embedded: the column with encoded images, if there is one.
     images: the folder of the images, if it is not that of the table.
-    class_names: of the label column, where rows have images.
+    label_columns: those with the classes of images.
+    class_names: of the label columns, where rows have images.
+    list_keys: the features with the classes of images that may have several.
     caption_column: the column of captions, where rows have images.
     """
 
@@ -97,11 +99,12 @@ class TableReader(FilesReader[TableFile]):
     unit: str = "line"
     columns: tuple[tuple[str, Kind], ...] = ()
     split_column: str | None = None
-    label_column: str | None = None
+    label_columns: tuple[str, ...] = ()
     image_column: str | None = None
     embedded: str | None = None
     images: Location | None = None
     class_names: tuple[str | None, ...] | None = None
+    list_keys: tuple[str, ...] = ()
     caption_column: str | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
@@ -115,9 +118,9 @@ class TableReader(FilesReader[TableFile]):
             return payload
         place = f"{file.location}, {self._line(file, row)}"
         features: dict[str, Any] = dict(decode_example(payload))
-        if self.label_column is not None:
-            features.pop(self.label_column, None)
-            features |= class_features(sample.label, self.class_names)
+        for name in self.label_columns:
+            features.pop(name, None)
+        features |= class_features(sample.label, self.class_names, reference)
         if self.caption_column is not None:
             texts = features.pop(self.caption_column, ())
             features[CAPTION] = [text for text in texts if text.strip()]
@@ -152,7 +155,8 @@ class TableReader(FilesReader[TableFile]):
 
     def kinds(self) -> Mapping[str, Kind]:
         captions: dict[str, Kind] = {} if self.caption_column is None else {CAPTION: "bytes"}
-        return {**dict(self.columns), **captions}
+        lists = {key: LABEL_KINDS[key] for key in self.list_keys}
+        return {**dict(self.columns), **captions, **lists}
 
     def to_json(self) -> dict[str, Any]:
         if not self.files:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ class TableRows(ABC):
 
     unit: what numbers the rows of a file in messages: line or row.
     class_names: by column, where they are known.
-    of_lists: the columns with lists of classes, whose names are not used.
+    of_lists: the names of classes by column with lists of them.
     image: the column with encoded images, if there is one.
     """
 
@@ -41,7 +41,7 @@ class TableRows(ABC):
     def __init__(self, paths: Sequence[Location]) -> None:
         self.paths = paths
         self.class_names: dict[str, Sequence[str]] = {}
-        self.of_lists: Sequence[str] = ()
+        self.of_lists: Mapping[str, Sequence[str]] = {}
         self._kinds: dict[str, Kind] = {}
 
     @property
@@ -99,11 +99,11 @@ class RowBatch(ABC):
         """
         raise NotImplementedError
 
-    def category(self, name: str) -> list[str | None]:
+    def category(self, name: str, convert: Callable[[Any], Any] = category_text) -> list[Any]:
         """The value of each row that names its split, group, class or image; None without one."""
-        texts: list[str | None] = []
+        texts: list[Any] = []
         try:
-            texts.extend(map(category_text, self.values(name)))
+            texts.extend(map(convert, self.values(name)))
         except TypeError as error:
             raise SourceError(
                 f"column {name!r} cannot name splits, groups, classes or images: in {self._unit} "
@@ -209,7 +209,7 @@ def encode_table(
                 data, offsets, faults = batch.encode(loss)
                 invalid = list(faults)
                 for name, column in chosen:
-                    values = batch.category(name)
+                    values = column.read(batch, name)
                     for row in invalid:
                         values[row] = None
                     column.extend(values, number)

@@ -132,7 +132,12 @@ class SceneReader:
         return (self.mask_key if self.image_key is None else self.image_key) in example
 
     def read_class(self, example: Features) -> tuple[int | None, str]:
-        """Return the class of an example and its name."""
+        """Return the class of an example and its name; of several, only their names."""
+        texts, confidence = example.get(keys.CLASS_TEXT, ()), example.get(keys.CLASS_CONFIDENCE, ())
+        if len(confidence) == len(texts) > 0:  # some may have been verified to be absent
+            texts = [text for text, share in zip(texts, confidence, strict=True) if share > 0]
+        if len(texts) > 1 or len(confidence):
+            return None, ", ".join(map(_printable, texts))
         label = _number(example, (self.label_key,))
         text = _text(example, self.text_key) or ("" if label is None else self.class_name(label))
         return label, text

@@ -89,7 +89,7 @@ def assign_shards(
     hashes = _hashes(samples, number_of)
     orders = divide(
         _ascending(hashes) if options.shuffle else np.arange(len(samples)),
-        samples.labels,
+        samples.strata,
         _group_hashes(samples.groups, hashes, number_of),
         _source_splits(listing, samples),
         options.splits,
@@ -197,8 +197,8 @@ def _digest(samples: SampleTable) -> bytes:
         while some := list(islice(remaining, _NAMES_AT_ONCE)):
             of_names.update(b"\0".join([*some, b""]))
     of_sizes.update(samples.sizes.astype("<i8", copy=False).data)
-    if samples.labels is not None:
-        of_labels.update(samples.labels.astype("<i4", copy=False).data)
+    if samples.strata is not None:
+        of_labels.update(samples.strata.astype("<i4", copy=False).data)
     return b"".join(part.digest() for part in (of_names, of_sizes, of_labels))
 
 

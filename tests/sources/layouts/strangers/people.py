@@ -32,13 +32,13 @@ def _celeba(root: Folder, path: str) -> tuple[dict[str, list[Record]], list[tupl
     for number in range(1, 9):
         name = f"{number:06d}.jpg"
         row = [1 if number >> bit & 1 else -1 for bit in range(4)]
-        values = dict(zip(_ATTRIBUTES, row, strict=True))
-        records.append(Record(root.photo(path.format(name)), values=values))
+        labels = tuple(name for name, flag in zip(_ATTRIBUTES, row, strict=True) if flag > 0)
+        records.append(Record(root.photo(path.format(name)), labels=labels))
         rows.append((name, row))
     return {"train": records[:4], "validation": records[4:6], "test": records[6:]}, rows
 
 
-@layout(loud_is_fine=True)
+@layout()
 def celeba_as_published(root: Folder) -> Reading:
     """Text files with a line of the count, then one of the columns; 0, 1 and 2 are the splits."""
     splits, rows = _celeba(root, "Img/img_align_celeba/{}")
@@ -52,7 +52,7 @@ def celeba_as_published(root: Folder) -> Reading:
     return Reading(splits).mentioning("list_bbox_celeba.txt").mentioning("identity_CelebA.txt")
 
 
-@layout(loud_is_fine=True)
+@layout()
 def celeba_with_tables(root: Folder) -> Reading:
     """Kaggle's copy: the same as CSV. The boxes are those of the images before alignment."""
     splits, rows = _celeba(root, "img_align_celeba/img_align_celeba/{}")

@@ -34,6 +34,7 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.source import BoxOptions
+from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
@@ -252,25 +253,25 @@ def _corners(box: Corners, notation: Notation) -> Corners:
 
 def _rows(file: BinaryIO, columns: BoxColumns, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the cells of each row with content."""
-
-    def lines() -> Iterator[str]:
-        for number in itertools.count(1):
-            line = file.readline(LONGEST_LINE)
-            if len(line) == LONGEST_LINE:
-                problem = f"a line is longer than {LONGEST_LINE:,} bytes"
-                raise SourceError(problem, path=name, line=number)
-            if not line:
-                return
-            try:
-                yield line.decode("utf-8" if number > 1 else "utf-8-sig")
-            except ValueError:
-                raise encoding_error(name, line=number) from None
-
     is_header = columns.line > 0
-    for line, row in csv_rows(lines(), columns.delimiter, name):
+    for line, row in csv_rows(text_lines(file, name), columns.delimiter, name):
         if row and not is_header:
             yield line, row
         is_header &= not row
+
+
+def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
+    for number in itertools.count(1):
+        line = file.readline(LONGEST_LINE)
+        if len(line) == LONGEST_LINE:
+            problem = f"a line is longer than {LONGEST_LINE:,} bytes"
+            raise SourceError(problem, path=name, line=number)
+        if not line:
+            return
+        try:
+            yield line.decode("utf-8" if number > 1 else "utf-8-sig")
+        except ValueError:
+            raise encoding_error(name, line=number) from None
 
 
 def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -286,9 +287,11 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
         raise SourceError(f"not valid CSV: {error}", path=name, line=line) from None
 
 
-def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]:
-    """Open Images' class names by their ids, such as /m/01yrx."""
+def described_classes(index: FileIndex) -> tuple[dict[str, str], int]:
+    """Open Images' class names by their ids, such as /m/01yrx, and the version of their files."""
     names: dict[str, str] = {}
+    paths = [path for path in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(path))]
+    index.account.read(Role.CLASS_NAMES, {*paths})
     for path in paths:
         for _, row in csv_rows(io.StringIO(read_text(index.root / path)), ",", path):
             if len(row) >= 2 and row[0].startswith("/"):
@@ -297,7 +300,7 @@ def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]
     for key, name in names.items():
         if used.setdefault(name, key) != key:
             names[key] = f"{name} ({key})"
-    return names
+    return names, common_version(map(index.version_of, paths)) if paths else 0
 
 
 class CsvBoxes(
@@ -372,9 +375,7 @@ class CsvBoxes(
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         files = super()._files(index)
-        paths = [p for p in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(p))]
-        names, versions = _described_classes(index, paths), map(index.version_of, paths)
-        version = common_version(versions) if paths else 0
+        names, version = described_classes(index)
         for file in files.values():
             file.class_names, file.version = names, common_version((file.version, version))
         return files

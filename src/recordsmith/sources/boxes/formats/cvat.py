@@ -7,7 +7,6 @@ import math
 import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from xml.parsers import expat
 
 import numpy as np
@@ -21,7 +20,6 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Corners,
-    Entry,
     has_elements,
     is_class_name,
     object_of_points,
@@ -33,11 +31,8 @@ from recordsmith.sources.boxes.annotation import (
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.cvat_attributes import Attributes
 from recordsmith.sources.boxes.cvat_tracks import NO_TRACK, Tracks
-from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.problems import Fault, join_names
-from recordsmith.support.errors import option
 
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image|track)\b")
@@ -46,10 +41,7 @@ _PARENT = re.compile(rb"<parent>\s*([^<]*)<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
 _SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
-_OTHER_SHAPES = "shapes and tags were left out that are neither boxes, polygons nor points"
-_ONE_TAG = (
-    f"Give each image one tag in CVAT, or pass {option('skip_errors')} to leave such images out."
-)
+_OTHER_SHAPES = "shapes were left out, because only boxes, polygons and points are read"
 _TAG_ATTRIBUTES = "attributes of tags were left out"
 _LEFT_OUT = frozenset(("polyline", "ellipse", "cuboid", "mask"))
 _SHAPES = frozenset(("box", "polygon", "points", "skeleton"))
@@ -58,14 +50,14 @@ _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     data = text_as_utf8(file.location.read(), file.name, is_xml=True)
-    labels, file.keypoint_classes = _declared_labels(data)
-    file.class_names.update(enumerate(labels, 1))
+    declared, file.keypoint_classes = _declared_labels(data)
+    file.class_names.update(enumerate(declared, 1))
     parser = expat.ParserCreate("utf-8")
     images: list[AnnotatedImage] = []
     open_images: list[AnnotatedImage] = []
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
-    tags: list[tuple[str, str]] = []
+    labels: dict[str, float] = {}
     skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
     attributes = Attributes(parser, data)
     tracks = Tracks(file.name, data)
@@ -82,12 +74,12 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             open_images.append(AnnotatedImage(f"image {number}", name, size, (), number, split))
         elif tag == "track":
             tracks.begin_track(values, line)
-        elif not open_images or max(len(objects), len(notes), len(tags)) > MAX_OBJECTS:
+        elif not open_images or max(len(objects), len(notes), len(labels)) > MAX_OBJECTS:
             return  # the image is refused
         elif tag == "attribute":
             attributes.begin(values.get("name", ""))
         elif tag == "tag":
-            tags.append((values.get("label", ""), f"line {line}"))
+            labels[values.get("label", "")] = 1
         elif tag == "skeleton":
             skeletons.append((f"line {line}", values.get("label", ""), {}))
         elif tag == "points" and skeletons:
@@ -117,13 +109,13 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         if tag == "track":
             tracks.is_open = False
         elif tag == "image" or (tracks.is_open and tag == tracks.shape):
-            image = open_images.pop()._replace(notes=notes.copy(), tags=tags.copy())
+            image = open_images.pop()._replace(notes=notes.copy(), labels=labels.copy())
             if tag == "image":
                 known = [item._replace(extra=(NO_TRACK,)) for item in objects]
                 images.append(image._replace(objects=known))
             else:
                 tracks.end(objects, notes)
-            for items in (objects, notes, tags):
+            for items in (objects, notes, labels):
                 items.clear()
 
     parser.StartElementHandler = start
@@ -253,37 +245,14 @@ class Cvat(
     Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
     `outside`; other frames of the task have no objects.
 
-    If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
-    `image/class/label`, from 0 in the order of the file, and `image/class/text`.
+    Tags are the classes of whole images, `image/class/label` and `image/class/text`. If no image
+    has a shape and each has one tag, they are single classes as in `ImageFolder`, from 0 in the
+    order of the file; otherwise lists, of the same classes as the shapes, which are empty for an
+    image without tags.
 
     Example:
         rs.pack(rs.Cvat("export"), "packed")
     """
-
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        listed = super()._list_images(index)
-        entries = listed.entries.values()
-        tagged = [entry for entry in entries if entry.annotated.tags]
-        if not tagged:
-            return listed
-        if any(entry.objects != b"[]" for entry in entries):
-            for entry in tagged:
-                places = (f"{entry.annotation}, {w}: tag {n}" for n, w in entry.annotated.tags)
-                notes = (*entry.annotated.notes, *((_OTHER_SHAPES, place) for place in places))
-                entry.annotated = entry.annotated._replace(notes=notes)
-            return listed
-        classes = self._tag_classes(listed.classes, tagged)
-        for entry in entries:
-            _set_class(entry, classes)
-        return replace(listed, classes=classes, options={**listed.options, "is_labelled": True})
-
-    def _tag_classes(self, declared: Classes, tagged: Collection[Entry]) -> Classes:
-        """The classes of a label map; without one, those of the file and of tags, from 0."""
-        if self._label_map is not None:
-            return declared
-        used = (name for entry in tagged for name, _ in entry.annotated.tags)
-        names = dict.fromkeys((*dict(declared.labels()), *filter(is_class_name, used)))
-        return Classes({name: label for label, name in enumerate(names)}, "the data")
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
@@ -291,18 +260,3 @@ class Cvat(
         declared = (name for file in files for name in file.class_names.values())
         names = dict.fromkeys((*declared, *used))
         return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []
-
-
-def _set_class(entry: Entry, classes: Classes) -> None:
-    """Set the class of an image from its only tag, or why that is impossible."""
-    tags, image, file = entry.annotated.tags, entry.image, entry.annotation
-    if entry.fault is not None:
-        return
-    (name, where), *more = tags or [("", "")]
-    if more or not tags:
-        names = join_names(repr(name) for name, _ in tags) or "no tag"
-        entry.fault = Fault(f"{image}: found {names}; expected one tag", file, remedy=_ONE_TAG)
-    elif classes.label_of(name) is None:
-        entry.fault = Fault(f"{image}, {where}: {classes.unknown(name)}", file)
-    else:
-        entry.class_name = name

@@ -34,7 +34,6 @@ from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
-from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, read_document
 from recordsmith.support.errors import SourceError
 
@@ -49,7 +48,6 @@ _POINT_COUNTS = {
     **dict.fromkeys(_ROTATED, (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
-_FLAGS = "annotations were packed without the flags of their image"
 _OTHER_SHAPES = "lines were left out, because they have no box"
 _NO_CLASS = "object"
 _WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
@@ -82,8 +80,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     outlines: dict[Any, list[int]] = {}
     points: dict[Any, list[tuple[str, Mapping[str, Any]]]] = {}
     flags = document.get("flags")
-    raised = [name for name, is_set in flags.items() if is_set] if isinstance(flags, dict) else []
-    notes = [(_FLAGS, f"{file.name}: {join_names(raised)}")] if raised else []
+    labels = None  # flags that are declared are shown for each image
+    if isinstance(flags, dict) and flags:
+        labels = {name: 1.0 for name, is_set in flags.items() if is_set}
+    notes = []
     for number, shape in enumerate(shapes, 1):
         where = f"shape {number}"
         if not isinstance(shape, dict):
@@ -106,7 +106,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     name = last_part(path) if isinstance(path, str) else ""
     width, height = (to_float(document.get(key) or 0) for key in ("imageWidth", "imageHeight"))
     remedy = _WRITE_IMAGES if document.get("imageData") else ""
-    yield AnnotatedImage("", name, (width, height), objects, notes=notes, remedy=remedy)
+    yield AnnotatedImage(
+        "", name, (width, height), objects, notes=notes, remedy=remedy, labels=labels
+    )
 
 
 def _link(
@@ -207,15 +209,16 @@ class LabelMe(
         parse,
         what="images and shapes of JSON files such as {} (LabelMe)",
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
+        has_lists=True,
     ),
 ):
     """Images with polygons, rectangles, circles and masks in LabelMe's JSON format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
     circles become the boxes around them; if any rectangle is rotated, all objects have corners, as
-    in `Dota`. Labels follow the order of
-    `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
-    not used.
+    in `Dota`. Flags of images become the lists `image/class/label` and `image/class/text`, if any
+    is set. Labels follow the order of `class_names.txt` or `labels.txt`, otherwise that of the
+    names. Images inside the JSON files are not used.
 
     Points with the `group_id` of another shape are its keypoints, and their labels the names of
     these. A group of points alone is an object of the class `object`.

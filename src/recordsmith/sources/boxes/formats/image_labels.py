@@ -1,0 +1,165 @@
+"""Lists of the classes of images: CelebA's attributes, and Open Images' labels of images."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import BinaryIO, cast
+
+from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, BoxFormat, to_float
+from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.formats.csv_boxes import csv_rows, described_classes, text_lines
+from recordsmith.sources.boxes.known_formats import recognise_annotations
+from recordsmith.sources.classes import Classes
+from recordsmith.sources.files.account import Reason, Role
+from recordsmith.sources.files.file_index import FileIndex
+from recordsmith.sources.files.file_tree import HEAD_BYTES
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import common_version
+from recordsmith.sources.tables.label_lists import OPEN_IMAGES, recognise_label_list
+from recordsmith.support.errors import SourceError, accessing
+
+_PARTITION = re.compile(r"list_eval_partition\.(txt|csv)", re.IGNORECASE)
+_SPLITS = {"0": "train", "1": "val", "2": "test"}
+_FLAGS = {"1": True, "-1": False}
+_OTHER_CONFIDENCE = "labels with several confidences got the highest"
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    kind = recognise_label_list(file.location.read(0, HEAD_BYTES))
+    with io.BufferedReader(file.location.open_read(), 1 << 20) as stream, accessing(file.name):
+        lines = text_lines(cast(BinaryIO, stream), file.name)
+        yield from _open_images(file, lines) if kind == "open-images" else _celeba(file, lines)
+
+
+def _celeba(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedImage]:
+    """Yield the images of a list of attributes; `columns` has the split of each."""
+    first = next(lines, "").strip()
+    count = int(first) if first.isdecimal() and len(first) < 20 else None
+    if count is None:
+        names = [name.strip() for name in first.split(",")][1:]
+        rows: Iterator[tuple[int, Sequence[str]]] = csv_rows(lines, ",", file.name)
+        begin = 1
+    else:
+        names, begin = next(lines, "").split(), 2
+        rows = ((number, line.split()) for number, line in enumerate(lines, 1))
+    if len({*names}) < len(names) or not names:
+        raise SourceError("the names of attributes are not different", path=file.name, line=begin)
+    file.class_names = dict(enumerate(names))
+    found = 0
+    for line, row in rows:
+        if not row:
+            continue
+        found += 1
+        flags = [_FLAGS.get(cell.strip()) for cell in row[1:]]
+        if len(flags) != len(names) or None in flags:
+            wrong = next((cell for cell, f in zip(row[1:], flags, strict=True) if f is None), None)
+            problem = f"found {len(flags)} attributes" if wrong is None else f"found {wrong!r:.40}"
+            expected = f"expected 1 or -1 for each of {len(names)}"
+            where = line + begin
+            raise SourceError(f"{problem}; {expected}", path=file.name, line=where)
+        labels = {name: 1.0 for name, flag in zip(names, flags, strict=True) if flag}
+        split = file.columns.get(row[0].strip(), "")
+        where_text = f"line {line + begin}"
+        yield AnnotatedImage(where_text, row[0].strip(), labels=labels, split=split)
+    if count is not None and found != count:
+        raise SourceError(
+            f"found {found:,} rows; its first line has {count:,}",
+            path=file.name,
+            line=1,
+            remedy="Download it again, or correct the number.",
+        )
+
+
+def _open_images(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedImage]:
+    """Yield the images of labels, of which each row has one; those of an image in any order."""
+    rows = csv_rows(lines, ",", file.name)
+    header = [name.strip() for name in next(rows, (0, [""]))[1]]
+    places = [header.index(name) for name in OPEN_IMAGES]
+    images: dict[str, tuple[int, dict[str, float]]] = {}
+    notes: dict[str, list[tuple[str, str]]] = {}
+    for line, row in rows:
+        if not row:
+            continue
+        cells = [row[place].strip() for place in places if place < len(row)]
+        confidence = to_float(cells[-1]) if len(cells) == len(places) else -1
+        if not (0 <= confidence <= 1 and cells[0] and cells[1]):
+            raise SourceError(
+                f"found {','.join(row)!r:.80}; expected an image, a class and a confidence from 0 "
+                "to 1",
+                path=file.name,
+                line=line,
+            )
+        image, name = cells[0], file.class_names.get(cells[1], cells[1])
+        labels = images.setdefault(image, (line, {}))[1]
+        if labels.setdefault(name, confidence) != confidence:
+            labels[name] = max(labels[name], confidence)
+            place = f"{file.name}, line {line}: {name}"
+            notes.setdefault(image, []).append((_OTHER_CONFIDENCE, place))
+    for image, (line, labels) in images.items():
+        yield AnnotatedImage(f"line {line}", image, labels=labels, notes=notes.get(image, ()))
+
+
+class ImageLabels(
+    SharedAnnotationSource,
+    box_format=BoxFormat(
+        "image-labels",
+        ".csv",
+        lambda head: recognise_label_list(head) is not None,
+        parse,
+        what="images and the lists of their classes in {}",
+        file_what="a list of classes of images (CelebA, Open Images)",
+        file_suffixes=(".csv", "_celeba.txt"),
+        expected="list_attr_celeba.txt or .csv, or a CSV with the columns ImageID, LabelName and "
+        "Confidence, next to or above its images",
+        has_outlines=False,
+        has_lists=True,
+    ),
+):
+    """Images with several classes: CelebA's attributes, and Open Images' labels of images.
+
+    Each sample has the image features of `ImageFolder`, and lists in `image/class/label` (from 0)
+    and `image/class/text`, which are empty if the image has none of the classes. Of CelebA, these
+    are the attributes of 1, in the order of the file; splits are those of `list_eval_partition`. Of
+    Open Images, `image/class/confidence` is 0 for a class that was verified to be absent; classes
+    have the names of `class-descriptions*.csv`.
+
+    Example:
+        rs.pack(rs.ImageLabels("celeba"), "packed")
+    """
+
+    def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
+        files = super()._files(index)
+        names, version = described_classes(index)
+        lists = [path for path in index.paths if _PARTITION.fullmatch(posixpath.basename(path))]
+        splits: dict[str, str] = {}
+        for path in lists[:1]:
+            for _, line in read_lines(index.root / path):
+                image, *parts = re.split(r"[\s,]+", line)
+                splits[image] = _SPLITS.get(parts[0] if parts else "", "")
+        index.account.read(Role.LIST, {*lists[:1]})
+        others = [path for path in index.paths if recognise_annotations(path, b"") is not None]
+        what = "of other tasks skipped"
+        index.account.leave(Reason.OTHER_TASK, others, "annotation file", what)
+        versions = [index.version_of(path) for path in lists[:1]]
+        for file in files.values():
+            file.class_names, file.columns = names, splits
+            file.version = common_version((file.version, version, *versions))
+        return files
+
+    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
+        folders = {posixpath.dirname(path) for path in index.paths if has_image_name(path)}
+        return list(dict.fromkeys([*super()._folders_of(index, file, split), *sorted(folders)]))
+
+    def _classes(
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
+    ) -> tuple[Classes, list[str]]:
+        if self._label_map is not None:
+            return super()._classes(index, files, used)
+        known = (item for file in files for item in file.class_names.items())
+        columns = dict.fromkeys(name for key, name in known if isinstance(key, int))
+        ordered = columns or sorted(used)
+        return Classes({name: label for label, name in enumerate(ordered)}, "the data"), []
