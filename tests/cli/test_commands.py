@@ -238,7 +238,7 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
     """The signal comes with the first renamed file; over a dataset that says nothing of this."""
     out = images.parent / "out"
     program = """
-        from recordsmith.stores import LocalStore
+        from recordsmith.stores.local.store import LocalStore
         move = LocalStore.move
         def moving_one(*keys):
             move(*keys)

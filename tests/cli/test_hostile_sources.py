@@ -28,6 +28,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.format.wire import encode_records
 
 from ..sources import lerobot_folder
 from .test_hostile import ESCAPES, FORGED, FORGING, ROOM_BYTES, image, ran
@@ -509,7 +510,7 @@ def tfds(folder: Path, info: Any, features: Any) -> None:
         text = document if isinstance(document, str) else json.dumps(document)
         (folder / f"{name}.json").write_text(text)
     data = rs.encode_example({"a": 1, "image": png()})
-    (folder / "x-train.tfrecord-00000-of-00001").write_bytes(rs.wire.encode_records([data]))
+    (folder / "x-train.tfrecord-00000-of-00001").write_bytes(encode_records([data]))
 
 
 TENSOR = {

@@ -102,7 +102,7 @@ def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
     ("name", "options", "words"),
     [
         ("remote_jobs.py", "--kills=3 --faults=20 --seed=5 --processes=1", [" kills", " faults"]),
-        ("remote_training.py", "--count=1 --images=1000 --seed=1", [" ranks killed"]),
+        ("remote_training.py", "--count=1 --images=1500 --seed=1", [" ranks killed"]),
     ],
 )
 def test_some_kills_and_failing_requests(name: str, options: str, words: list[str]) -> None:

@@ -65,6 +65,10 @@ class Exporter(ABC):
             MissingExtraError: the package of the format is not installed.
         """
 
+    def copies(self, dataset: Dataset) -> bool:
+        """Whether the records are written as they are, so that no image is chosen."""
+        return False
+
     def abandon(self) -> None:  # noqa: B027
         """Called when the job ends, also with an error."""
 

@@ -63,6 +63,7 @@ from recordsmith.format.example.keys import (
 )
 from recordsmith.format.wire import RecordWriter
 from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
+from recordsmith.stores import Location
 from recordsmith.support.errors import OptionError, SourceError
 
 VERSION = "1.0.0"
@@ -85,16 +86,25 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 _FORMATS = (FORMAT, MASK_FORMAT)
 
 
+def _tfds_folder(dataset: Dataset) -> Location | None:
+    """The folder of TFDS that a dataset is; None for others."""
+    folders = {shard.location.parent for shard in dataset.shards}
+    folder = folders.pop() if len(folders) == 1 else None
+    return folder if folder is not None and is_tfds_folder(folder) else None
+
+
 class TfdsFiles(RecordFiles):
     options = (*RecordFiles.options, "image_key")
+
+    def copies(self, dataset: Dataset) -> bool:
+        return _tfds_folder(dataset) is not None
 
     def inspect(self, dataset: Dataset) -> None:
         self._name = "dataset"
         self._supervised: tuple[str, ...] = ()
         self._documents: dict[str, bytes] | None = None
-        folders = {shard.location.parent for shard in dataset.shards}
-        folder = folders.pop() if len(folders) == 1 else None
-        if folder is not None and is_tfds_folder(folder):
+        folder = _tfds_folder(dataset)
+        if folder is not None:
             info = read_info(folder)
             self._name, self._supervised = info.name, info.supervised
             self._documents = read_documents(folder)
