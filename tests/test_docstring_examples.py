@@ -87,6 +87,8 @@ def write_sources(root: Path) -> None:
     write(root / "coco128/labels/a.txt", "0 0.5 0.5 0.2 0.2")
     image(root / "DOTA/train/images/a.jpg")
     write(root / "DOTA/train/labelTxt/a.txt", "4 5 14 7 13 15 3 13 plane 0")
+    image(root / "portraits/a.jpg")
+    write(root / "portraits/a.txt", "a portrait of a cat")
     image(root / "animals/a.jpg")
     box = '{"x": 9, "y": 10, "width": 10, "height": 10}'
     annotation = f'[{{"label": "cat", "coordinates": {box}}}]'

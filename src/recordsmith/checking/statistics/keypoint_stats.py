@@ -18,7 +18,7 @@ from recordsmith.support.reports import Bar, ReportTable
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 
-_MOST_LABELS = 1000  # greater ones are counted together
+_OTHER_LABELS = 1000  # greater ones are counted together
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class KeypointBuilder(Builder):
         points = np.minimum(numbers % each[rows], MAX_KEYPOINTS - 1)
         self._count += int(objects[is_even & (each > 0)].sum())
         self._labelled += len(np.unique(index[visible > 0]))
-        known = labels[index].clip(-1, _MOST_LABELS)
+        known = labels[index].clip(-1, _OTHER_LABELS)
         for label in np.unique(known).tolist():
             counts = np.zeros((MAX_KEYPOINTS, 3), np.int64)
             np.add.at(counts, (points[known == label], visible[known == label]), 1)
