@@ -155,7 +155,7 @@ class FeatureSchema:
         if (self.tensor is None) == (self.content == "tensor"):
             raise ValueError(f"the content is {self.content}, but the tensor is {self.tensor}")
 
-    def _is_known_without(self, old: FeatureSchema, new: FeatureSchema | None) -> bool:
+    def is_known_without(self, old: FeatureSchema, new: FeatureSchema | None) -> bool:
         """Whether this stays true of all records if those of `old` became those of `new`."""
         limits = ("min_length", "max_length", "min_steps", "max_steps")
         mixtures = {"kind": "mixed", "content": "raw"}
@@ -337,7 +337,7 @@ class Schema:
                 if gone is None:
                     rest[name][key] = feature
                 elif feature.present > gone.present:
-                    if not feature._is_known_without(gone, after.get(key)):
+                    if not feature.is_known_without(gone, after.get(key)):
                         return None
                     rest[name][key] = replace(
                         feature,

@@ -259,7 +259,7 @@ def publish_dataset(
     renamed: Mapping[str, str] | None = None,
     base: str = "",
     command: str = "",
-    written: Collection[str] | None = None,
+    written: Sequence[str] = (),
 ) -> None:
     """Give all files their final names, and remove those of an earlier dataset.
 
@@ -267,8 +267,8 @@ def publish_dataset(
     `written` the new and replaced shards.
     """
     renamed = renamed or {}
-    if folder.store.can_rename:  # a killed job may have left others of the same names
-        clean_up(folder, keeping=[*(_shard_files(manifest) if written is None else written)])
+    if base and folder.store.can_rename:  # a killed job may have left others of the same names
+        clean_up(folder, keeping=written)
     replaced = set() if base else _files_to_replace(folder, manifest.splits, earlier)
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     new = {*_shard_files(manifest), *small_files}
@@ -290,8 +290,8 @@ def publish_dataset(
     for name, data in small_files.items():  # the manifest last: it shows that all are there
         write_atomically(_waiting(folder, name), data)
     folder.store.sync((folder / INTERNAL_FOLDER).key)
-    replaced = folder.store.replaced if isinstance(folder.store, claims.ClaimedStore) else ()
-    _publish_waiting(folder, manifest, small_files, others, renamed, replaced)
+    waiting = folder.store.replaced if isinstance(folder.store, claims.ClaimedStore) else ()
+    _publish_waiting(folder, manifest, small_files, others, renamed, waiting)
 
 
 def is_publishing(folder: Location, note: BegunNote) -> bool:
@@ -391,7 +391,7 @@ def _put_in_place(
         _remove(folder, others)
         for_each(_renamed_files(folder, renamed), lambda pair: _copy(*pair), folder)
         shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
-        for_each(waiting, lambda pairs: _replace_by_waiting(folder, pairs), folder)
+        for_each(waiting, _replace_by_waiting, folder)
         for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
         for name, data in contents.items():  # the manifest is the last of them
             (folder / name).put(data)
@@ -436,7 +436,7 @@ def _waiting_files(folder: Location, file: str) -> list[tuple[Location, Location
     ]
 
 
-def _replace_by_waiting(folder: Location, pairs: Sequence[tuple[Location, Location]]) -> None:
+def _replace_by_waiting(pairs: Sequence[tuple[Location, Location]]) -> None:
     (waiting, shard), *sides = pairs
     if waiting.exists():  # otherwise a killed job has replaced and removed it
         for old, new in sides:
