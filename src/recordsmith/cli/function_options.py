@@ -71,7 +71,9 @@ FORMS: Mapping[str, Form] = {
         "repeated.",
         is_list=True,
     ),
+    "checks": Form("CHECK,…", parsing.parse_names),
     "drop": Form("KEY", is_list=True),
+    "findings": Form("FILE"),
     "engine": Form(
         "ENGINE",
         _parse_engine,
@@ -110,6 +112,8 @@ FORMS: Mapping[str, Form] = {
     "shorter_sides": Form("N,…", parsing.parse_optional_numbers),
     "size": Form("SIZE", parsing.parse_pixels, "224 or 192x256"),
     "where": Form("CONDITION"),
+    "without": Form("POSITIONS", parsing.parse_without),
+    "together": Form("@FILE"),
     "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
 }
 """How values are typed, by the name of the parameter."""

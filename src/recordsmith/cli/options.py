@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -75,11 +76,18 @@ def one_or_all(paths: list[str]) -> str | list[str]:
     return paths[0] if len(paths) == 1 else paths
 
 
-def check_html(path: str | None, *, overwrite: bool) -> None:
-    """Raise before the work begins if the page cannot be written."""
+def check_html(
+    path: str | None, *, overwrite: bool, options: Mapping[str, Any] | None = None
+) -> None:
+    """Raise before the work begins if the page cannot be written.
+
+    Args:
+        options: those of a command that also writes findings.
+    """
     if path is None:
-        if overwrite:
-            raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
+        if overwrite and "findings" not in (options or {}):
+            needed = option("html") + ("" if options is None else f" or {option('findings')}")
+            raise OptionError(f"{option('overwrite')} needs {needed}", option="overwrite")
         return
     from recordsmith.stores import as_location
     from recordsmith.viewing import check_html_path

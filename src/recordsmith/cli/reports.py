@@ -88,9 +88,9 @@ def stats(
 
     HTML page: `recordsmith stats out --html stats.html`
     """
-    check_html(html, overwrite=overwrite)
+    check_html(html, overwrite=overwrite, options=options)
     with console.progress_bar("reading", of_bytes=True) as progress:
-        report = rs.stats(one_or_all(paths), **options, progress=progress)
+        report = rs.stats(one_or_all(paths), **options, overwrite=overwrite, progress=progress)
     _show(report, json, html, paths, overwrite=overwrite)
 
 
@@ -107,9 +107,9 @@ def verify(
 
     Own rules: `recordsmith verify new --schema schema.json`
     """
-    check_html(html, overwrite=overwrite)
+    check_html(html, overwrite=overwrite, options=options)
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(one_or_all(paths), **options, progress=progress)
+        report = rs.verify(one_or_all(paths), **options, overwrite=overwrite, progress=progress)
     content = report.content()
     if "schema" in options and not report.unchecked:
         checked = content.summary.removesuffix(".")
@@ -163,10 +163,10 @@ def lint(
     Args:
         quick: check only names, classes and orphans, without opening images.
     """
-    check_html(html, overwrite=overwrite)
+    check_html(html, overwrite=overwrite, options=options)
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("checking") as progress:
-        report = rs.lint(listed, deep=not quick, **options, progress=progress)
+        report = rs.lint(listed, deep=not quick, **options, overwrite=overwrite, progress=progress)
     _show(report, json, html, [source], overwrite=overwrite, more=read)
     if not report.is_clean:
         if not json and html is None:

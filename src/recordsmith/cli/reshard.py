@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recordsmith.writing import AppendReport, ReshardReport, SalvagedShard, SalvageReport
 
 _PANELS = {
-    WHICH: "split where sample take",
+    WHICH: "split where without checks keep sample take",
     "Order and splits": "shuffle seed splits",
     "What changes": "drop rename add recode cast",
     SHARDS: "shards shard_size_bytes shard_names compression",
@@ -49,6 +49,8 @@ def reshard(
     Filter: `recordsmith reshard out daisies --where 'image/class/text == "daisy"'`
 
     Selected records: `recordsmith reshard out few --at 143,9`
+
+    Without duplicates: `recordsmith reshard out unique --without @findings.jsonl`
 
     Shuffle: `recordsmith reshard out shuffled --shuffle --seed 1 --shards 16`
 
