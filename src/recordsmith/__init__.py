@@ -47,8 +47,8 @@ _HOMES = {
     ),
     "viewing": "draw_batch save_html sheet view",
     "writing": (
-        "Edits PackPlan append edit edit_in_place finish forecast pack plan recover reshard run "
-        "salvage"
+        "Edits PackPlan append edit edit_in_place finish forecast history pack plan recover "
+        "reshard run salvage"
     ),
 }
 _MODULES = ("engines",)

@@ -114,6 +114,7 @@ from recordsmith.writing import edit as edit
 from recordsmith.writing import edit_in_place as edit_in_place
 from recordsmith.writing import finish as finish
 from recordsmith.writing import forecast as forecast
+from recordsmith.writing import history as history
 from recordsmith.writing import pack as pack
 from recordsmith.writing import plan as plan
 from recordsmith.writing import recover as recover

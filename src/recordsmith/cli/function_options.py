@@ -105,6 +105,9 @@ FORMS: Mapping[str, Form] = {
         is_list=True,
     ),
     "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),
+    "on": Form("KEY"),
+    "reason": Form("TEXT"),
+    "replace": Form("FILE"),
     "resplit": Form("NAMES", parsing.parse_names),
     "sample": Form("SHARE", parsing.parse_share, "10% or 0.1"),
     "shard_size_bytes": Form("SIZE", parsing.parse_size),
@@ -161,6 +164,7 @@ class OptionsOf:
             kind = _type_of(parameter)
             if name in hidden or kind is None:
                 continue
+            hidden.add(name)  # an option of several functions
             form = FORMS.get(name, Form())
             info = typer.Option(
                 option_in_shell(name, None),

@@ -45,8 +45,8 @@ __getattr__, __dir__, __all__ = lazy_names(
             "locate_each locate_whole looks_like_records split_names"
         ),
         "manifest": (
-            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location read_begun_note "
-            "read_manifest"
+            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location listed_digest "
+            "read_begun_note read_manifest"
         ),
         "measuring": "readable_counts readable_values",
         "names": (

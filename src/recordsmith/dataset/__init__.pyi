@@ -90,6 +90,7 @@ from recordsmith.dataset.manifest import BegunNote as BegunNote
 from recordsmith.dataset.manifest import Manifest as Manifest
 from recordsmith.dataset.manifest import ShardEntry as ShardEntry
 from recordsmith.dataset.manifest import begun_location as begun_location
+from recordsmith.dataset.manifest import listed_digest as listed_digest
 from recordsmith.dataset.manifest import read_begun_note as read_begun_note
 from recordsmith.dataset.manifest import read_manifest as read_manifest
 from recordsmith.dataset.measuring import readable_counts as readable_counts

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,13 +109,12 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Differs if a record was removed, replaced, added or moved to another shard."""
-        listed = [
-            [split, *msgspec.structs.astuple(shard)]
+        """The digest of the shards, as `listed_digest`."""
+        return listed_digest(
+            (split, *msgspec.structs.astuple(shard))
             for split, shards in self.splits.items()
             for shard in shards
-        ]
-        return hashlib.blake2b(json.dumps(listed).encode(), digest_size=16).hexdigest()
+        )
 
     def changed(self, change: Mapping[str, Any], **fields: Any) -> Manifest:
         """Return the manifest with other fields, after a change that is added to the history."""
@@ -194,6 +193,16 @@ class Manifest:
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
+
+
+def listed_digest(shards: Iterable[tuple[Any, ...]]) -> str:
+    """Return a digest of shards: split, file name, records, bytes and crc32c of each, in order.
+
+    Another one follows if a record is removed, replaced, appended or moved. Where the dataset is,
+    does not count.
+    """
+    text = json.dumps([list(shard) for shard in shards], ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.locating import Located, locate_each
+from recordsmith.dataset.manifest import listed_digest
 from recordsmith.dataset.shard import Shard
 from recordsmith.stores import Location, as_location
 from recordsmith.support.buffers import Int64Array
@@ -27,16 +26,6 @@ class _Listed(NamedTuple):
     size_bytes: int | None
     crc32c: int | None
     shard: Shard | None
-
-
-def listed_digest(shards: Iterable[tuple[str, str, Any, Any, Any]]) -> str:
-    """Return a digest of shards: split, file name, records, bytes and crc32c of each, in order.
-
-    Another one follows if a record is removed, replaced, appended or moved. Where the dataset is,
-    does not count.
-    """
-    text = json.dumps([list(shard) for shard in shards], ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class RecordPositions:

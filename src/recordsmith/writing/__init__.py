@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "reshaping.append": "AppendReport append",
         "reshaping.edits": "Edits",
         "reshaping.in_place": "EditReport edit_in_place",
-        "reshaping.recovery": "RecoverReport recover",
+        "reshaping.recovery": "HistoryReport RecoverReport history recover",
         "reshaping.reshard": "ReshardReport edit reshard",
         "reshaping.salvage": "SalvageReport SalvagedShard salvage",
     },

@@ -99,12 +99,16 @@ def begun_error(folder: Location) -> OptionError:
 
 
 def note_files(
-    folder: Location, files: Iterable[str], renamed: Mapping[str, str] | None = None
+    folder: Location,
+    files: Iterable[str],
+    renamed: Mapping[str, str] | None = None,
+    *,
+    is_replacing: bool = False,
 ) -> None:
     """Add names of shards to the note of a claimed folder, for a job that takes over.
 
-    `renamed`: the new names of shards that stay, which the job gives them from here on. It also
-    begins to replace shards then.
+    `renamed`: the new names of shards that stay, which the job gives them from here on;
+    `is_replacing`: whether it replaces shards from here on.
     """
     store = folder.store
     while isinstance(store, ClaimedStore):
@@ -116,7 +120,7 @@ def note_files(
             note,
             removed=tuple(sorted({*note.removed, *files})),
             renamed=renamed or note.renamed,
-            is_replacing=note.is_replacing or (renamed is not None and bool(note.replaced)),
+            is_replacing=note.is_replacing or is_replacing,
         )
         if store.put_if_match(begun_location(folder).key, note.to_bytes(), version):
             return

@@ -387,6 +387,8 @@ def _put_in_place(
     read at any time. Only where shards are `replaced`, the note keeps readers out from here on.
     """
     waiting = [_waiting_files(folder, file) for file in replaced]
+    if waiting:
+        claims.note_files(folder, (), is_replacing=True)
     with _held_signals(folder):
         _remove(folder, others)
         for_each(_renamed_files(folder, renamed), lambda pair: _copy(*pair), folder)
@@ -618,6 +620,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
 def abandon_interrupted(folder: Location, note: BegunNote) -> None:
     """Remove what a killed job that changes a dataset has written, before it published anything."""
     manifest = read_manifest(folder)
+    listed = set() if manifest is None else {*_shard_files(manifest)}
     claimed = claims.claim(
         folder,
         note.fingerprint,
@@ -628,6 +631,8 @@ def abandon_interrupted(folder: Location, note: BegunNote) -> None:
     )
     if claimed.store.can_rename:
         begun_location(claimed).delete()
+    else:  # also those that were not noted as complete yet
+        _remove(claimed, {file for file in note.removed if is_shard_name(file)} - listed)
     _abandon(claimed)
 
 

@@ -7,9 +7,10 @@ killed job was about to do, and the manifest is replaced last.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -27,6 +28,7 @@ from recordsmith.dataset import (
     join_keypoint_classes,
     parse_where,
     read_begun_note,
+    read_findings,
     read_manifest,
 )
 from recordsmith.format.example import (
@@ -55,6 +57,7 @@ from recordsmith.writing.reshaping.inputs import (
     fingerprint_bytes,
     open_records,
 )
+from recordsmith.writing.reshaping.without import Without, findings_needed, found_positions
 
 _VERSION = 1  # changes if the same command gives other bytes
 _NAMED = 5
@@ -106,9 +109,11 @@ class EditReport(Report):
 def edit_in_place(
     path: PlaceLike,
     *,
-    without: Sequence[int] | None = None,
+    without: Without | None = None,
+    checks: str | Sequence[str] = (),
+    keep: str = "first",
     where: str | None = None,
-    replacing: Paths | None = None,
+    replace: Paths | None = None,
     on: str | None = None,
     reason: str = "",
     time: bool = False,
@@ -126,11 +131,13 @@ def edit_in_place(
 
     Args:
         path: the folder of a dataset with a manifest.
-        without: the positions of records to remove, over all splits in the order of the dataset.
-        where: keep only records that match, such as 'image/class/text != "cat"'.
-        replacing: TFRecord files with records that replace others; as in `rs.open`.
-        on: the feature whose value says which record each of `replacing` replaces.
-        reason: why, for the history in the manifest.
+        without: records to remove: their positions in the dataset, or those of a file of findings
+            such as `@findings.jsonl`, which must be about the dataset as it is.
+        checks, keep: which records of such a file, as in `reshard`.
+        where: only records that match stay, such as "image/class/label in (1, 2)".
+        replace: TFRecord files with new records, each of which replaces one.
+        on: the feature whose value says which record a new one replaces.
+        reason: text for the history in the manifest: why.
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.
         allow_empty: allow a split or a class to lose its last record.
@@ -143,11 +150,11 @@ def edit_in_place(
         A report. If no record has to be removed or replaced, nothing is written.
 
     Raises:
-        OptionError: none or several of `without`, `where` and `replacing` are given; a position is
-            beyond the end; a split or class would be empty; a value of `on` is missing, is in
-            several records or in none of the dataset; classes or kinds of features differ; another
-            command that changes the dataset was interrupted.
-        CorruptDataError: a shard or a file of `replacing` is damaged. The dataset is unchanged.
+        OptionError: none or several of `without`, `where` and `replace` are given; a position is
+            beyond the end; the findings are about another dataset; a split or class would be empty;
+            a value of `on` is missing, is in several records or in none of the dataset; classes or
+            kinds of features differ; another command that changes the dataset was interrupted.
+        CorruptDataError: a shard or a file of `replace` is damaged. The dataset is unchanged.
         FileAccessError: a file cannot be read or written, or the disk is full.
 
     Example:
@@ -156,7 +163,7 @@ def edit_in_place(
     """
     folder = as_folder(path)
     publishing.check_folder(folder)
-    command = _Command(without, where, replacing, on, allow_empty)
+    command = _Command(without, checks, keep, where, replace, on, allow_empty)
     command.check()
     workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
@@ -169,41 +176,54 @@ def edit_in_place(
 class _Command:
     """What is to be done, as described in `edit_in_place`."""
 
-    without: Sequence[int] | None
+    without: Without | None
+    checks: str | Sequence[str]
+    keep: str
     where: str | None
-    replacing: Paths | None
+    replace: Paths | None
     on: str | None
     allow_empty: bool
 
     def check(self) -> None:
-        given = [self.without is not None, self.where is not None, self.replacing is not None]
+        given = [self.without is not None, self.where is not None, self.replace is not None]
         if sum(given) != 1:
             raise OptionError(
                 "nothing to remove or to replace" if not any(given) else "more than one change",
                 option="without",
                 remedy=f"Pass one of {option('without')}, {option('where')} and "
-                f"{option('replacing')}.",
+                f"{option('replace')}.",
             )
-        if (self.replacing is None) != (self.on is None):
+        if (self.replace is None) != (self.on is None):
             raise OptionError(
-                f"{option('replacing')} and {option('on')} belong together",
+                f"{option('replace')} and {option('on')} belong together",
                 option="on",
                 value=self.on,
                 remedy="Name the feature that both have, such as image/filename.",
             )
 
-    def positions(self, record_count: int) -> Int64Array:
+    def positions(self, manifest: Manifest) -> Int64Array:
         """Return the positions of records to remove, ascending."""
-        chosen = np.unique(np.asarray(self.without, np.int64))
-        for end in chosen[[0, -1]].tolist() if len(chosen) else ():
-            if not 0 <= end < record_count:
-                raise OptionError(
-                    f"there is no record {end:,}",
-                    option="without",
-                    value=end,
-                    expected=f"positions from 0 to {record_count - 1:,}",
-                )
-        return chosen
+        count = manifest.record_count
+        if isinstance(self.without, str):
+            findings = read_findings(self.without, "without")
+            findings.check_dataset(manifest.digest)
+            return found_positions(findings, count, self.checks, self.keep)
+        if self.checks:
+            raise findings_needed()
+        positions = np.unique(np.asarray(self.without, np.int64))
+        if len(positions) and not 0 <= positions[0] <= positions[-1] < count:
+            raise OptionError(
+                option="without",
+                value=int(positions[-1] if positions[0] >= 0 else positions[0]),
+                expected=f"positions from 0 to {count - 1:,}",
+            )
+        return positions
+
+    def identity(self, base: str) -> str:
+        """Identify the command, without reading records; only the note of a job has this."""
+        without = None if self.without is None else np.unique(self.without).tolist()
+        chosen = [without, [*self.checks], self.keep, self.where, str(self.replace), self.on]
+        return fingerprint([_VERSION, base, chosen])
 
 
 @dataclass
@@ -245,8 +265,8 @@ class _InPlaceJob:
                 value=str(self.folder),
                 remedy="Write the records that stay to a new dataset, with `recordsmith reshard`.",
             )
-        new = None if self.command.replacing is None else self._new_inputs(inputs)
-        changes = self._find(inputs, new)
+        new = None if self.command.replace is None else self._new_inputs(inputs)
+        changes = self._find(manifest, inputs, new)
         if not changes:
             publishing.clean_up_after_kill(self.folder)
             return EditReport.from_manifest(self.folder, manifest, {}, is_new=False)
@@ -265,7 +285,7 @@ class _InPlaceJob:
             files,
             earlier=manifest,
             base=base,
-            command=self._identity(base),
+            command=self.command.identity(base),
             replaced=files,
         ) as claimed:
             made = self._build(claimed, manifest, inputs, new, changes, step)
@@ -274,30 +294,23 @@ class _InPlaceJob:
                 made,
                 has_label_map=(claimed / LABEL_MAP_NAME).exists(),
                 base=base,
-                command=self._identity(base),
+                command=self.command.identity(base),
                 written=files,
             )
         return EditReport.from_manifest(self.folder, made, made.changes[-1])
-
-    def _identity(self, base: str) -> str:
-        """Identify the command, without reading records; only the note of a job has this."""
-        command = self.command
-        without = None if command.without is None else np.unique(command.without).tolist()
-        new = str(command.replacing)
-        return fingerprint([_VERSION, base, without, command.where, new, command.on])
 
     def _finish_interrupted(self) -> Manifest | None:
         """Finish this command if it was killed while it published its shards."""
         note = read_begun_note(self.folder)
         if note is None or not note.base or not publishing.is_publishing(self.folder, note):
             return None
-        if note.command != self._identity(note.base):
+        if note.command != self.command.identity(note.base):
             raise publishing.interrupted_error(self.folder)
         return publishing.finish_interrupted(self.folder, note)
 
     def _new_inputs(self, inputs: Inputs) -> Inputs:
-        assert self.command.replacing is not None
-        new = find_inputs(self.command.replacing, None, self.folder)
+        assert self.command.replace is not None
+        new = find_inputs(self.command.replace, None, self.folder)
         merge_class_names(inputs.class_names, new.class_names, self.folder)
         what = "the records that replace others"
         join_keypoint_classes(inputs.keypoint_classes, new.keypoint_classes, what)
@@ -318,11 +331,10 @@ class _InPlaceJob:
 
     # -- which records ---------------------------------------------------------------------------
 
-    def _find(self, inputs: Inputs, new: Inputs | None) -> _Changes:
+    def _find(self, manifest: Manifest, inputs: Inputs, new: Inputs | None) -> _Changes:
         shards = inputs.shards
         if self.command.without is not None:
-            starts = _starts(inputs)
-            positions = self.command.positions(int(starts[-1]))
+            starts, positions = _starts(inputs), self.command.positions(manifest)
             owners = np.searchsorted(starts, positions, side="right") - 1
             changes = {}
             for number in np.unique(owners).tolist():
@@ -449,7 +461,10 @@ class _InPlaceJob:
         gone = sum(int(np.count_nonzero(changed.gone)) for changed in changes.values())
         replaced = sum(len(changed.replaced) for changed in changes.values())
         step |= {"removed": gone - replaced, "replaced": replaced, "shards": len(results)}
-        step |= {"before": manifest.digest, "after": replace(manifest, splits=splits).digest}
+        step |= {
+            "before": manifest.digest,
+            "after": dataclasses.replace(manifest, splits=splits).digest,
+        }
         if notices:
             step["notices"] = notices
         return manifest.changed(
@@ -481,7 +496,7 @@ def _cut(positions: Int64Array) -> Iterator[Int64Array]:
 def _joined(inputs: Inputs, numbers: Sequence[int], new: Inputs | None) -> Inputs:
     """Return some of the shards, and behind them the new ones."""
     more = (new,) if new is not None else ()
-    return replace(
+    return dataclasses.replace(
         inputs,
         shards=sum((one.shards for one in more), tuple(inputs.shards[n] for n in numbers)),
         infos=sum((one.infos for one in more), tuple(inputs.infos[n] for n in numbers)),

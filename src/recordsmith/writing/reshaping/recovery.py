@@ -1,15 +1,21 @@
-"""`recordsmith.recover`: finish, or undo, what a killed command was changing in a dataset."""
+"""`recordsmith.recover` finishes, or undoes, what a killed command was changing in a dataset.
+
+`recordsmith.history` says what has changed in it since it was made.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from recordsmith.dataset import BegunNote, read_begun_note, read_manifest
+from recordsmith.dataset import MANIFEST_NAME, BegunNote, read_begun_note, read_manifest
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.writing.building import publishing
+
+_OF_ITS_MAKING = ("seed", "license", "records_in")
 
 
 @dataclass(repr=False)
@@ -72,3 +78,51 @@ def _not_a_change(folder: Location, note: BegunNote | None) -> OptionError:
         remedy="Run the command again that writes it, with the same options, or with "
         f"{option('overwrite', True)}.",
     )
+
+
+@dataclass(repr=False)
+class HistoryReport(Report):
+    """What made and changed a dataset.
+
+    folder: the dataset.
+    digest: of its shards, as they are now.
+    changes: one dict for each job, the oldest first, with `command`. Changes have the counts of
+        records, the digests of the dataset before and after, and what else was recorded: positions
+        of records as `--at` takes them, reason, time.
+    """
+
+    folder: Location
+    digest: str
+    changes: list[Mapping[str, Any]]
+
+
+def history(path: PlaceLike) -> HistoryReport:
+    """Return what made and changed a dataset, from its manifest.
+
+    Args:
+        path: the folder of a dataset with a manifest.
+
+    Raises:
+        OptionError: there is no manifest.
+        CorruptDataError: the manifest is damaged.
+        FileAccessError: it cannot be read.
+
+    Example:
+        for change in rs.history("out").changes:
+            print(change["command"], change.get("removed"))
+    """
+    folder = as_folder(path)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise OptionError(
+            f"{folder} has no {MANIFEST_NAME}",
+            option="path",
+            value=str(folder),
+            remedy="Pass the folder of a dataset that recordsmith has written.",
+        )
+    made = {key: value for key, value in manifest.provenance.items() if key in _OF_ITS_MAKING}
+    source = manifest.provenance.get("source")
+    if isinstance(source, Mapping) and isinstance(source.get("kind"), str):
+        made["source"] = source["kind"]
+    command = "reshard" if "reshard" in manifest.provenance else "pack"
+    return HistoryReport(folder, manifest.digest, [{"command": command, **made}, *manifest.changes])

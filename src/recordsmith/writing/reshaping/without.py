@@ -45,11 +45,7 @@ def select_without(
         )
     else:
         if checks:
-            raise OptionError(
-                f"{option('checks')} needs a file of findings",
-                option="checks",
-                remedy=f"Pass {option('without', '@findings.jsonl')}.",
-            )
+            raise findings_needed()
         is_removed = np.zeros(len(dataset), bool)
         try:
             is_removed[integer_positions(without, len(dataset))] = True
@@ -60,6 +56,15 @@ def select_without(
     if is_removed.all():
         raise OptionError(f"{option('without')} leaves no record", option="without")
     return dataset.select(np.flatnonzero(~is_removed)) if is_removed.any() else dataset
+
+
+def findings_needed() -> OptionError:
+    """Return the error for an option of findings without them."""
+    return OptionError(
+        f"{option('checks')} needs a file of findings",
+        option="checks",
+        remedy=f"Pass {option('without', '@findings.jsonl')}.",
+    )
 
 
 def found_positions(
