@@ -174,7 +174,7 @@ def test_killed_at_every_change(name: str) -> None:
         again = copied(killed)
         job(again)
         assert content(again, "out") == wanted, changes
-        if name.split()[0] in ("append", "remove", "replace"):
+        if name.split(maxsplit=1)[0] in ("append", "remove", "replace"):
             again = copied(killed)
             report = rs.recover(Location(again, "out"))
             assert content(again, "out") in (content(before, "out"), wanted), changes

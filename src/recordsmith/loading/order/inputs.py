@@ -141,9 +141,8 @@ class LoaderInput(ABC):
         A state from before a record was removed or replaced has another one.
         """
         shards = [shard for dataset in self.datasets for shard in dataset.shards]
-        if any(shard.entry is None for shard in shards):
-            return None
-        return listed_digest((shard.split, *astuple(shard.entry)) for shard in shards)
+        listed = [(s.split, *astuple(s.entry)) for s in shards if s.entry is not None]
+        return listed_digest(listed) if len(listed) == len(shards) else None
 
     def previews(self) -> list[Preview]:
         """Return what is known of each kind of record."""
