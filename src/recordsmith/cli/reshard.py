@@ -158,7 +158,7 @@ def edit(
         return
     if not paths:
         raise OptionError(
-            "no dataset to write" if out else "no dataset",
+            f"missing argument {'OUT' if out else 'PATH'}",
             option="out",
             remedy=f"Name the folder of the new dataset after {out or 'the files'}, or pass "
             f"{option('in_place', True)} to change {out or 'it'} itself.",
