@@ -155,8 +155,12 @@ class FindingsWriter:
         self.add(check, severity, found, name=name, split=split, position=position)
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, ensure_ascii=False)
-        self._lines.append(text.encode("utf-8", "backslashreplace") + b"\n")  # as `write_json`
+        try:
+            data = msgspec.json.encode(line)
+        except UnicodeEncodeError:  # a name of a file that is not UTF-8, as in `write_json`
+            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            data = text.encode("utf-8", "backslashreplace")
+        self._lines.append(data + b"\n")
         if len(self._lines) >= 1 << 12:
             self._flush()
 
@@ -243,6 +247,10 @@ class FindingsFile:
         if len(line) >= _LONGEST_LINE:
             raise self.line_error(number, "it is too long", f"at most {_LONGEST_LINE:,} bytes")
         try:
+            return msgspec.json.decode(line, type=kind)
+        except (ValueError, RecursionError):  # or it has a name that is not UTF-8
+            pass
+        try:
             return msgspec.convert(json.loads(line), kind)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             fault = "it is empty" if not line else f"it is not JSON: {_fault(error)}"
@@ -284,7 +292,8 @@ def chosen(
             (`…-across-splits`) keeps all places of its group that are in the split of that one.
 
     Raises:
-        OptionError: the file has no place of a check, the rule is unknown, or a line is invalid.
+        OptionError: the file has places, but none of a check; the rule is unknown, or a line is
+            invalid.
     """
     names = [checks] if isinstance(checks, str) else [*checks]
     check_word("keep", keep, KEEP_RULES)
@@ -297,9 +306,9 @@ def chosen(
             if _is_better(place, best, keep):
                 kept[place.group] = place
     for name in names:
-        if name not in known:
+        if known and name not in known:
             problem = f"{findings.location} has no places of {name!r}"
-            raise unknown_word("checks", name, known or ["none"], problem)
+            raise unknown_word("checks", name, known, problem)
     for number, place in findings.numbered():
         if not _is_chosen(place, names):
             continue
