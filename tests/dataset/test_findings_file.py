@@ -54,11 +54,11 @@ def modelled(lines: list[dict[str, Any]], checks: list[str], keep: str) -> list[
     gone = {line["name"] for line in groups.pop(None, [])}
     for members in groups.values():
         ranks: dict[str, Any] = {
-            "first": lambda line: 0,
+            "first": lambda _: 0,
             "largest": lambda line: -line.get("pixels", 0),
             "train": lambda line: line["split"] != "train",
         }
-        stays = [] if keep == "none" else [sorted(members, key=ranks[keep])[0]]
+        stays = [] if keep == "none" else [min(members, key=ranks[keep])]
         if stays and members[0]["check"].endswith("-across-splits"):
             stays = [line for line in members if line["split"] == stays[0]["split"]]
         names = {line["name"] for line in stays}
@@ -87,7 +87,9 @@ def test_chosen_are_those_of_the_model(tmp_path: Path, keep: str) -> None:
                     }
                     if draw.random() < 0.7:
                         line["pixels"] = draw.randrange(1, 4)
-                    is_new = line["name"] not in {l["name"] for l in lines if l["group"] == group}
+                    is_new = line["name"] not in {
+                        earlier["name"] for earlier in lines if earlier["group"] == group
+                    }
                     if check == "cmyk" or (line["name"] is not None and is_new):
                         lines.append(line)
         findings = write(tmp_path / f"{round_number}.jsonl", *lines)
@@ -155,7 +157,7 @@ def test_broken_files_are_refused_with_their_line(
 
 def test_checks_and_rules_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     findings = write(tmp_path / "f.jsonl", {}, {"check": "alpha"})
-    with pytest.raises(rs.OptionError, match="no places of 'alfa'.*one of cmyk, alpha"):
+    with pytest.raises(rs.OptionError, match=r"no places of 'alfa'.*one of cmyk, alpha"):
         [*chosen(findings, ["alfa"])]
     with pytest.raises(rs.OptionError, match="first, largest, train, none"):
         [*chosen(findings, keep="last")]

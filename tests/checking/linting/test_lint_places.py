@@ -1,4 +1,4 @@
-"""`lint` writes all places to a file of findings; `pack` leaves samples out, or keeps them together."""
+"""`lint` writes all places to a file; `pack` leaves samples out, or keeps them together."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: 
         photo(len(name), SIDES["small"]).save(other / name)
     message = "about another source.*digest .*expected digest .*same options of the source"
     for act in (
-        lambda: rs.detect(other, leave_out=f"@{found}").source.list_samples(),
+        rs.detect(other, leave_out=f"@{found}").source.list_samples,
         lambda: rs.pack(other, tmp_path / "out", together=str(found)),
     ):
         with pytest.raises(rs.OptionError, match=message):
@@ -212,5 +212,5 @@ def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: 
     with pytest.raises(rs.OptionError, match="is about a source, not about a dataset"):
         rs.pack(other, tmp_path / "packed")
         rs.reshard(tmp_path / "packed", tmp_path / "out", without=f"@{found}")
-    with pytest.raises(rs.OptionError, match="checks.* needs a file of findings"):
+    with pytest.raises(rs.OptionError, match=r"checks.* needs a file of findings"):
         rs.detect(other, checks="cmyk")

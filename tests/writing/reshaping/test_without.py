@@ -1,4 +1,4 @@
-"""`reshard` leaves out the records that files of findings choose, of every report that writes one."""
+"""`reshard` leaves out the records that a file of findings chooses, of every report."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_duplicates_are_left_out_once(
         if again == packed:
             more = write_records(tmp_path / "more.tfrecord", [{"id": 9}])
             rs.append(more, again, split="train", allow_missing=True)
-        with pytest.raises(rs.OptionError, match="another dataset, or .* before it changed.*lint"):
+        with pytest.raises(rs.OptionError, match=r"another dataset, or .* before it changed.*lint"):
             rs.reshard(again, tmp_path / "third", without=f"@{found}")
 
 
@@ -153,10 +153,10 @@ def test_places_of_differences(packed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda d, f: rs.reshard(d, "x", without=[0, 41]), "position 41 is out of range"),
-        (lambda d, f: rs.reshard(d, "x", without="3"), "positions, or a file"),
-        (lambda d, f: rs.reshard(d, "x", without=[1], checks="a"), "checks.* needs a file"),
-        (lambda d, f: rs.reshard(d, "x", without=range(40)), "without leaves no record"),
+        (lambda d, _: rs.reshard(d, "x", without=[0, 41]), "position 41 is out of range"),
+        (lambda d, _: rs.reshard(d, "x", without="3"), "positions, or a file"),
+        (lambda d, _: rs.reshard(d, "x", without=[1], checks="a"), "checks.* needs a file"),
+        (lambda d, _: rs.reshard(d, "x", without=range(40)), "without leaves no record"),
         (
             lambda d, f: rs.reshard(d, "x", without=f"@{f}"),
             "line 3: position 40; expected below 40",
