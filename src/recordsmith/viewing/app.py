@@ -280,12 +280,11 @@ class ViewerApp:
 
         def write() -> bytes:
             file = Location(MemoryStore(), "marked.jsonl")
-            with FindingsWriter(
-                file, "view", {}, overwrite=True, positions=self._positions
-            ) as writer:
-                for position in map(int, listed):
-                    shard, number, _ = self.records.locate(position)
-                    writer.add_record("marked", "warning", shard.location, number, "marked")
+            writer = FindingsWriter(file, "view", {}, overwrite=True, positions=self._positions)
+            for position in map(int, listed):
+                shard, number, _ = self.records.locate(position)
+                writer.add_record("marked", "warning", shard.location, number, "marked")
+            writer.save()
             return file.read()
 
         data = await to_thread.run_sync(write)

@@ -176,11 +176,12 @@ def test_groups_of_the_source_are_joined_with_those_of_the_file(tmp_path: Path) 
         pairs = [draw.sample(range(30), 2) for _ in range(draw.randrange(8))]
         listing = Listing(samples, reader=None)  # type: ignore[arg-type]
         path, digest = tmp_path / f"{number}.jsonl", source_digest(listing)
-        with FindingsWriter(path, "lint", {}, overwrite=False, source=digest) as out:
-            for pair in pairs:
-                group = out.new_group()
-                for k in pair:
-                    out.add("x", "note", "", name=f"{k}.jpg", group=group)
+        out = FindingsWriter(path, "lint", {}, overwrite=False, source=digest)
+        for pair in pairs:
+            group = out.new_group()
+            for k in pair:
+                out.add("x", "note", "", name=f"{k}.jpg", group=group)
+        out.save()
         joined = join_groups(listing, collect(samples), str(path))
         assert joined is not None
         codes = [int(code) if code >= 0 else -1 - k for k, code in enumerate(joined[1])]
