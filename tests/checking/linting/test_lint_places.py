@@ -196,6 +196,23 @@ def test_groups_of_the_source_are_joined_with_those_of_the_file(tmp_path: Path) 
             assert {b for b in range(30) if codes[b] == codes[a]} == whole
 
 
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_rows_of_a_table_are_left_out(tmp_path: Path, compression: str | None) -> None:
+    table, found = tmp_path / "rows.csv", tmp_path / "f.jsonl"
+    table.write_text("id,text\n" + "".join(f"{number},row {number}\n" for number in range(50)))
+    rs.lint(table, findings=found)
+    names = [sample.name for sample in rs.Table(table).list_samples().samples]
+    out = FindingsWriter(found, "lint", {}, overwrite=True, source=read_findings(found).head.source)
+    for number in (0, 7, 8, 49):
+        out.add("unreadable-sample", "error", "", name=names[number])
+    out.save()
+    source = rs.detect(table, leave_out=f"@{found}").source
+    report = rs.pack(source, tmp_path / "out", compression=compression, shards=3)
+    rows = sorted((r["id"][0], r["text"][0].decode()) for r in rs.open(tmp_path / "out"))
+    assert rows == [(k, f"row {k}") for k in range(50) if k not in (0, 7, 8, 49)]
+    assert "4 samples left out by @f.jsonl" in report.notices
+
+
 def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError, match="source separate 3 groups"):
         rs.pack(folder, tmp_path / "out", together=str(found))
