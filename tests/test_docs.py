@@ -304,6 +304,19 @@ _NEEDED = {
 }
 
 
+def test_the_page_about_duplicates_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/duplicates.md")
+    variables: dict[str, Any] = {}
+    for block in re.findall(r"^```(?:console|python)\n.*?^```$", text, re.DOTALL | re.MULTILINE):
+        run_commands(block)
+        for code in blocks("python", block):
+            exec(compile(code, "duplicates", "exec"), variables)
+    assert lines_shown(text) <= Counter(capsys.readouterr().out.splitlines())
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -182,16 +182,16 @@ def parse_positions(text: str, name: str = "at") -> list[int]:
 
 def parse_without(text: str, name: str) -> str | list[int]:
     """Parse positions as --at; a file of findings is read later."""
-    if text.startswith("@") and is_findings_file(text[1:]):
-        return text
-    return parse_positions(text, name)
+    return text if names_findings(text) else parse_positions(text, name)
 
 
-def is_findings_file(path: str) -> bool:
-    """Return whether a file begins as one of findings, not with a position."""
+def names_findings(text: str) -> bool:
+    """Return whether text names a file of findings: @findings.jsonl, not one of positions."""
+    if not text.startswith("@"):
+        return False
     from recordsmith.stores import as_location  # only when needed
 
-    return as_location(path).read(0, 64).lstrip().startswith(b"{")
+    return as_location(text[1:]).read(0, 64).lstrip().startswith(b"{")
 
 
 def parse_optional_numbers(text: str, name: str) -> list[int]:

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_fault
+from recordsmith.dataset.locating import locate_each
 from recordsmith.dataset.record_positions import RecordPositions
-from recordsmith.stores import Location, PlaceLike, as_location
-from recordsmith.support.errors import OptionError, option, with_options
+from recordsmith.stores import Location, PlaceLike, ScratchFile, as_location, write_document
+from recordsmith.support.errors import DataError, OptionError, option, with_options
 from recordsmith.support.explaining import check_word, unknown_word
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _LONGEST_FOUND = 200
 _LONGEST_LINE = 1 << 16
@@ -75,11 +73,9 @@ class FoundPlace(msgspec.Struct, frozen=True):
 
 
 class FindingsWriter:
-    """Writes a file of findings, which appears at the end of the `with` block, whole.
+    """Writes a file of findings, which appears whole when it is saved.
 
-    Args:
-        about: `dataset` or `source`, or both: digests of what is examined.
-        positions: of the records of the dataset, for `add_record`.
+    positions: of the records of the dataset, if one is examined.
     """
 
     def __init__(
@@ -92,28 +88,41 @@ class FindingsWriter:
         positions: RecordPositions | None = None,
         source: str | None = None,
     ) -> None:
+        """`source`: the digest of the source, if one is examined."""
         self._location = as_location(path)
         self._location.check_target(overwrite=overwrite)
         self._overwrite = overwrite
         self.positions = positions
-        dataset = None if positions is None else positions.digest
-        self._head = FindingsHead("recordsmith-findings", 1, command, dataset, source, {**options})
-        self._lines: list[bytes] = []
+        self._file, self._lines = ScratchFile(), list[bytes]()
         self._group_count = 0
+        dataset = None if positions is None else positions.digest
+        head = FindingsHead("recordsmith-findings", 1, command, dataset, source, {**options})
+        self._write(msgspec.structs.asdict(head))
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            folder = self._location.parent
-            folder.store.remove_leftovers(folder.key, (self._location.name,))
-            self._file = stack.enter_context(self._location.open_write(overwrite=self._overwrite))
-            self._write(msgspec.structs.asdict(self._head))
-            self._stack = stack.pop_all()
-        return self
+    @classmethod
+    def of_dataset(
+        cls,
+        path: PlaceLike | None,
+        command: str,
+        places: Iterable[Location],
+        *,
+        overwrite: bool,
+        **options: Any,
+    ) -> FindingsWriter | None:
+        """Return what writes about the dataset at some places; None without a path."""
+        if path is None:
+            return None
+        positions = None
+        with suppress(DataError):  # a broken manifest, which is a finding
+            positions = RecordPositions(locate_each(places))
+        return cls(path, command, options, overwrite=overwrite, positions=positions)
 
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self._flush()
-        self._stack.__exit__(*error)  # type: ignore[arg-type]
+    def save(self) -> None:
+        """Write the file atomically; OptionError if it exists and must not be overwritten."""
+        self._flush()
+        self._file.seek(0)
+        pieces = iter(lambda: self._file.read(_BUFFER_BYTES), b"")
+        write_document(self._location, pieces, overwrite=self._overwrite)
 
     def new_group(self) -> int:
         """Return the number of another group of places."""
@@ -155,13 +164,17 @@ class FindingsWriter:
         self.add(check, severity, found, name=name, split=split, position=position)
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, ensure_ascii=False)
-        self._lines.append(text.encode("utf-8", "backslashreplace") + b"\n")  # as `write_json`
+        try:
+            data = msgspec.json.encode(line)
+        except UnicodeEncodeError:  # a name of a file that is not UTF-8, as in `write_json`
+            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            data = text.encode("utf-8", "backslashreplace")
+        self._lines.append(data + b"\n")
         if len(self._lines) >= 1 << 12:
             self._flush()
 
     def _flush(self) -> None:
-        self._file.write(b"".join(self._lines))
+        self._file.append(b"".join(self._lines))
         self._lines.clear()
 
 
@@ -243,6 +256,10 @@ class FindingsFile:
         if len(line) >= _LONGEST_LINE:
             raise self.line_error(number, "it is too long", f"at most {_LONGEST_LINE:,} bytes")
         try:
+            return msgspec.json.decode(line, type=kind)
+        except (ValueError, RecursionError):  # or it has a name that is not UTF-8
+            pass
+        try:
             return msgspec.convert(json.loads(line), kind)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             fault = "it is empty" if not line else f"it is not JSON: {_fault(error)}"
@@ -284,7 +301,8 @@ def chosen(
             (`…-across-splits`) keeps all places of its group that are in the split of that one.
 
     Raises:
-        OptionError: the file has no place of a check, the rule is unknown, or a line is invalid.
+        OptionError: the file has places, but none of a check; the rule is unknown, or a line is
+            invalid.
     """
     names = [checks] if isinstance(checks, str) else [*checks]
     check_word("keep", keep, KEEP_RULES)
@@ -297,9 +315,9 @@ def chosen(
             if _is_better(place, best, keep):
                 kept[place.group] = place
     for name in names:
-        if name not in known:
+        if known and name not in known:
             problem = f"{findings.location} has no places of {name!r}"
-            raise unknown_word("checks", name, known or ["none"], problem)
+            raise unknown_word("checks", name, known, problem)
     for number, place in findings.numbered():
         if not _is_chosen(place, names):
             continue

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -43,7 +42,6 @@ from recordsmith.dataset import (
     FindingsWriter,
     LocatedBlock,
     Paths,
-    RecordPositions,
     ShardRange,
     dataset_of,
     records_of,
@@ -125,17 +123,10 @@ def diff(
     """
     sides = (_Side.of(dataset_of(a, split)), _Side.of(dataset_of(b, split)))
     matching = _Matching(sides, WorkerPool(thread_count(threads), progress))
-    writer = None
-    if findings is not None:
-        options, positions = {"split": split, "by": by}, RecordPositions.of(sides[0].dataset)
-        writer = FindingsWriter(findings, "diff", options, overwrite=overwrite, positions=positions)
-    with nullcontext() if writer is None else writer:
-        return _diff(sides, matching, by, writer)
-
-
-def _diff(
-    sides: tuple[_Side, _Side], matching: _Matching, by: str | None, writer: FindingsWriter | None
-) -> DiffReport:
+    origin = sides[0].dataset.view.origin.places
+    writer = FindingsWriter.of_dataset(
+        findings, "diff", origin, overwrite=overwrite, split=split, by=by
+    )
     matching.match_all()
     if by is not None:
         _check_key(by, sides)
@@ -168,6 +159,7 @@ def _write_places(
     for a in lone.tolist():
         place = sides[0].place(a)
         writer.add_record("only-in-a", "warning", place.path, place.record, "B lacks it")
+    writer.save()
 
 
 @dataclass

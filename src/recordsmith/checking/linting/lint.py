@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
@@ -110,30 +110,21 @@ def lint(
     selected -= _parse_checks(ignore, "ignore")
     work = WorkerPool(thread_count(threads), progress)
     listing = source.list_samples()
-    with (
-        nullcontext()
-        if findings is None
-        else _writer(findings, listing, selected, deep=deep, overwrite=overwrite) as writer
-    ):
-        return lint_listing(listing, work, deep=deep, selected=selected, writer=writer)
-
-
-def _writer(
-    path: PlaceLike,
-    listing: Listing,
-    selected: Collection[LintCheck],
-    *,
-    deep: bool,
-    overwrite: bool,
-) -> FindingsWriter:
-    paths = listing.dataset_paths
-    positions = None if paths is None else RecordPositions(locate_each(as_places(paths)))
-    ignored = [str(check) for check in all_checks() if check not in selected]
-    options = {"deep": deep, "ignored": ignored}
-    source = source_digest(listing)
-    return FindingsWriter(
-        path, "lint", options, overwrite=overwrite, positions=positions, source=source
-    )
+    writer = None
+    if findings is not None:
+        paths = listing.dataset_paths
+        writer = FindingsWriter(
+            findings,
+            "lint",
+            {"deep": deep, "ignored": [str(c) for c in all_checks() if c not in selected]},
+            overwrite=overwrite,
+            positions=None if paths is None else RecordPositions(locate_each(as_places(paths))),
+            source=source_digest(listing),
+        )
+    report = lint_listing(listing, work, deep=deep, selected=selected, writer=writer)
+    if writer is not None:
+        writer.save()
+    return report
 
 
 def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:

@@ -135,17 +135,21 @@ def add_similar(
     splits: Int64Array,
     pixels: Sequence[int],
 ) -> None:
-    """Write the groups of similar images, and their copies: transitively, in one split or all."""
+    """Write the groups of similar images, and their copies: transitively, in one split or all.
+
+    Those of all splits also have images that are similar only to an image with a copy in another
+    split: if one split keeps a group, nothing of it is in two.
+    """
     hashes = np.frombuffer(contents, np.uint64)  # type: ignore[call-overload]
     across = pairs.get(DuplicateCheck.SIMILAR_ACROSS_SPLITS, ())
     within = pairs.get(DuplicateCheck.SIMILAR_IMAGES, ())
+    similar = [*across, *within]
     copies = [(number, int(group[0])) for group in _equal(hashes) for number in group[1:].tolist()]
-    in_split = ((number, other) for number, other in copies if splits[number] == splits[other])
-    for check, own, others in (
-        (DuplicateCheck.SIMILAR_ACROSS_SPLITS, across, [*within, *copies]),
-        (DuplicateCheck.SIMILAR_IMAGES, within, [*in_split]),
-    ):
-        places.add_groups(check, _components(own, others), pixels, dict(own))
+    in_split = [(number, other) for number, other in copies if splits[number] == splits[other]]
+    leaking = (group for group in _components(similar, copies) if len(np.unique(splits[group])) > 1)
+    places.add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, pixels, dict(similar[::-1]))
+    alike = _components(within, in_split)
+    places.add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, pixels, dict(within))
 
 
 def add_same_episodes(places: LintPlaces, digests: Mapping[int, int]) -> None:

@@ -7,7 +7,7 @@ in the order of the shards.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,7 +41,6 @@ from recordsmith.dataset import (
     FindingsWriter,
     LocatedBlock,
     Paths,
-    RecordPositions,
     ShardRange,
     blocks_of,
     dataset_of,
@@ -230,28 +229,12 @@ def stats(
     shards = records_of(dataset).in_file_order().parts()
     sizes = [shard.size_bytes for shard in shards]
     workers.total = sum(sizes)
-    writer, named = None, None
-    if findings is not None:
+    origin = dataset.view.origin.places
+    writer = FindingsWriter.of_dataset(findings, "stats", origin, overwrite=overwrite, split=split)
+    named = None
+    if writer is not None:
         names = enumerate(dataset.class_names or ())
         named = [label for label, name in names if name is not None]
-        positions = RecordPositions.of(dataset)
-        options = {"split": split}
-        writer = FindingsWriter(
-            findings, "stats", options, overwrite=overwrite, positions=positions
-        )
-    with nullcontext() if writer is None else writer:
-        return _stats(dataset, shards, sizes, engine, workers, named, writer)
-
-
-def _stats(
-    dataset: Dataset,
-    shards: Sequence[ShardRange],
-    sizes: Sequence[int],
-    engine: Engine | None,
-    workers: WorkerPool,
-    named: Sequence[int] | None,
-    writer: FindingsWriter | None,
-) -> StatsReport:
     runs = list(_runs(shards, sizes))
     counts, compressions = [], []
     limits: dict[str, int] = {}
@@ -272,8 +255,8 @@ def _stats(
             for number, row in whole.found.of(finding.kind, finding.feature):
                 shard = shards[number]
                 record = row if shard.numbers is None else int(shard.numbers[row])
-                found = f"{finding.feature}: {finding.kind}"
-                writer.add_record(finding.kind, "warning", shard.location, record, found)
+                writer.add_record(finding.kind, "warning", shard.location, record, finding.feature)
+        writer.save()
     return report
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -35,19 +35,17 @@ from recordsmith.dataset import (
     Dataset,
     FindingsWriter,
     Paths,
-    RecordPositions,
     Shard,
     as_places,
     dataset_of,
     locate,
-    locate_each,
     reading_threads,
     records_of,
     shard_for_task,
     shard_from_task,
     wrong_columns,
 )
-from recordsmith.stores import Location, PlaceLike
+from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import (
     PAYLOAD_NAMES,
     CorruptDataError,
@@ -112,34 +110,14 @@ def verify(
             print(error)
     """
     thread_count(threads)  # raises if it is invalid
-    paths, whole_split = _whole_files(paths_or_dataset, split)
-    writer = None
-    if findings is not None:
-        opened: Sequence[Location] = as_places(paths)
-        if isinstance(paths_or_dataset, Dataset):
-            opened = paths_or_dataset.view.origin.places
-        positions = None
-        with suppress(DataError):  # a broken manifest, which is a finding
-            positions = RecordPositions(locate_each(opened))
-        options = {"deep": deep, "schema": schema is not None, "split": split}
-        writer = FindingsWriter(
-            findings, "verify", options, overwrite=overwrite, positions=positions
-        )
-    with nullcontext() if writer is None else writer:
-        return _verify(paths, whole_split, deep, schema, engine, threads, progress, writer)
-
-
-def _verify(
-    paths: Paths,
-    split: str | None,
-    deep: bool,
-    schema: SchemaFile | PlaceLike | None,
-    engine: Engine | None,
-    threads: int | None,
-    progress: Progress | None,
-    writer: FindingsWriter | None,
-) -> VerifyReport:
     report = VerifyReport()
+    asked = split
+    paths, split = _whole_files(paths_or_dataset, split)
+    is_opened = isinstance(paths_or_dataset, Dataset)
+    opened = dataset_of(paths_or_dataset).view.origin.places if is_opened else as_places(paths)
+    writer = FindingsWriter.of_dataset(
+        findings, "verify", opened, overwrite=overwrite, deep=deep, split=asked
+    )
     if schema is not None and not isinstance(schema, SchemaFile):
         schema = SchemaFile.load(schema)
     try:
@@ -177,8 +155,8 @@ def _verify(
     for differing, difference in manifest_check.compare(located, found):
         (differing or report).add([difference])
     _write_places(writer, report, found)
-    for findings in found:
-        report.add_shard(findings)
+    for of_shard in found:
+        report.add_shard(of_shard)
     return report
 
 
@@ -197,6 +175,7 @@ def _write_places(
                 writer.add(defect, "error", detail, place=shard.path)
             else:
                 writer.add_record(defect, "error", shard.path, record, detail)
+    writer.save()
 
 
 def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
