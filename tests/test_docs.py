@@ -304,16 +304,17 @@ _NEEDED = {
 }
 
 
-def test_the_page_about_duplicates_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["duplicates", "remove-photographs"])
+def test_code_and_commands_run_in_turn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = page("docs/how-to/duplicates.md")
+    text = page(f"docs/how-to/{name}.md")
     variables: dict[str, Any] = {}
     for block in re.findall(r"^```(?:console|python)\n.*?^```$", text, re.DOTALL | re.MULTILINE):
         run_commands(block)
         for code in blocks("python", block):
-            exec(compile(code, "duplicates", "exec"), variables)
+            exec(compile(code, name, "exec"), variables)
     assert lines_shown(text) <= Counter(capsys.readouterr().out.splitlines())
 
 
