@@ -45,8 +45,7 @@ _PANELS = {
     "Repair and rewrite them": {
         "salvage": "Recover intact records from damaged shards into a new dataset.",
         "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
-        "edit": "Rewrite a dataset with features dropped, renamed, added, recoded or cast; or "
-        "remove and replace records in place.",
+        "edit": "Change features of a dataset, or remove and replace records in place.",
         "recover": "Finish or undo what a killed command was changing in a dataset.",
         "history": "Print how a dataset was made and changed.",
     },

@@ -128,7 +128,7 @@ def edit(
 
     Remove: `recordsmith edit out --in-place --without @findings.jsonl`
 
-    Replace: `recordsmith edit out --in-place --replace new.tfrecord --on image/filename`
+    Replace: `recordsmith edit out --in-place --replace new --on image/filename`
     """
     known = _OF_EDIT_IN_PLACE.split() if in_place else []
     foreign = [name for name in options if (name in _OF_EDIT_IN_PLACE.split()) != in_place]

@@ -134,7 +134,8 @@ def edit_in_place(
         without: records to remove: their positions in the dataset, or those of a file of findings
             such as `@findings.jsonl`, which must be about the dataset as it is.
         checks, keep: which records of such a file, as in `reshard`.
-        where: only records that match stay, such as "image/class/label in (1, 2)".
+        where: only records that match, such as "image/class/label in (1, 2)". The others are
+            removed.
         replace: TFRecord files with new records, each of which replaces one.
         on: the feature whose value says which record a new one replaces.
         reason: text for the history in the manifest: why.
