@@ -302,13 +302,15 @@ def run_history(root: Path, seed: int, length: int, every: int = 1) -> None:
     model = {"train": _rows(rng, 0, 12), "test": _rows(rng, 100, 5)}
     _pack(model, out, rng)
     for step in range(length):
-        job, expected = _next_change(rng, out, root / f"new{step}", model, step)
+        job, expected, is_change = _next_change(rng, out, root / f"new{step}", model, step)
         if rng.random() < 0.5 and hasattr(os, "fork"):
             killed_before(int(rng.integers(1, 40)), job)
-            outcome = "" if (out / "dataset.json").exists() else rs.recover(out).outcome
-            is_done = _read(out) == expected
-            assert is_done or (not outcome and _read(out) == model)
-            if not is_done:
+            was_begun = not (out / "dataset.json").exists()
+            if was_begun and is_change:
+                assert rs.recover(out).outcome == "finished"
+                assert _read(out) == expected
+            elif was_begun or _read(out) != expected:
+                assert was_begun or _read(out) == model
                 job()
         else:
             job()
@@ -342,7 +344,8 @@ def _pack(model: dict[str, list[dict[str, Any]]], out: Path, rng: np.random.Gene
 
 def _next_change(
     rng: np.random.Generator, out: Path, new: Path, model: dict[str, Any], step: int
-) -> tuple[Callable[[], object], dict[str, Any]]:
+) -> tuple[Callable[[], object], dict[str, Any], bool]:
+    """Return a job, the model after it, and whether it changes the dataset in its folder."""
     listed = [(split, row) for split, rows in model.items() for row in rows]
     kind = rng.choice(["remove", "where", "replace", "append", "reshard"])
     if kind == "remove":
@@ -351,13 +354,17 @@ def _next_change(
         change: Callable[[], object] = lambda: rs.edit_in_place(  # noqa: E731
             out, without=gone, threads=1, allow_empty=True
         )
-        return change, _filtered(model, lambda row: row["id"] not in ids)
+        return change, _filtered(model, lambda row: row["id"] not in ids), True
     if kind == "where":
         value = int(rng.integers(9))
         change = lambda: rs.edit_in_place(  # noqa: E731
             out, where=f"id not in ({value}, {value + 100})", threads=1, allow_empty=True
         )
-        return change, _filtered(model, lambda row: row["id"] % 100 != value or row["id"] > 200)
+        return (
+            change,
+            _filtered(model, lambda row: row["id"] % 100 != value or row["id"] > 200),
+            True,
+        )
     if kind == "replace":
         chosen = rng.choice(len(listed), 2, replace=False)
         rows = {
@@ -366,18 +373,18 @@ def _next_change(
         rs.pack(rs.Rows([*rows.values()], kinds={"v": "int64"}), new)
         change = lambda: rs.edit_in_place(out, replace=new, on="id", threads=1)  # noqa: E731
         after = {split: [rows.get(row["id"], row) for row in part] for split, part in model.items()}
-        return change, after
+        return change, after, True
     if kind == "append":
         rows_more = _rows(rng, 1000 * (step + 1), 3)
         rs.pack(rs.Rows(rows_more, kinds={"v": "int64"}), new, shuffle=False)
         change = lambda: rs.append(new, out, split="train", threads=1)  # noqa: E731
-        return change, {**model, "train": [*model["train"], *rows_more]}
+        return change, {**model, "train": [*model["train"], *rows_more]}, True
     rs.reshard(out, new, shards=2)
 
     def reshard() -> None:
         rs.reshard(new, out, shards=int(step % 2) + 1, overwrite=True, threads=1)
 
-    return reshard, model
+    return reshard, model, False
 
 
 def _filtered(model: dict[str, Any], keeps: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
