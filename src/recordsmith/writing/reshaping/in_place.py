@@ -25,6 +25,7 @@ from recordsmith.dataset import (
     Paths,
     Shard,
     ShardPlan,
+    integer_positions,
     join_keypoint_classes,
     parse_where,
     read_begun_note,
@@ -194,6 +195,8 @@ class _Command:
                 remedy=f"Pass one of {option('without')}, {option('where')} and "
                 f"{option('replace')}.",
             )
+        if self.checks and not isinstance(self.without, str):
+            raise findings_needed()
         if (self.replace is None) != (self.on is None):
             raise OptionError(
                 f"{option('replace')} and {option('on')} belong together",
@@ -209,16 +212,14 @@ class _Command:
             findings = read_findings(self.without, "without")
             findings.check_dataset(manifest.digest)
             return found_positions(findings, count, self.checks, self.keep)
-        if self.checks:
-            raise findings_needed()
-        positions = np.unique(np.asarray(self.without, np.int64))
-        if len(positions) and not 0 <= positions[0] <= positions[-1] < count:
+        assert self.without is not None
+        try:
+            return np.unique(integer_positions(self.without, count))
+        except IndexError as error:
+            expected = f"positions below {count:,}"
             raise OptionError(
-                option="without",
-                value=int(positions[-1] if positions[0] >= 0 else positions[0]),
-                expected=f"positions from 0 to {count - 1:,}",
-            )
-        return positions
+                f"{option('without')}: {error}", option="without", expected=expected
+            ) from None
 
     def identity(self, base: str) -> str:
         """Identify the command, without reading records; only the note of a job has this."""
@@ -324,9 +325,16 @@ class _InPlaceJob:
             document["positions"] = places
         if self.reason:
             document["reason"] = self.reason
-        epoch = os.environ.get("SOURCE_DATE_EPOCH")
-        if self.time or epoch:
-            when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+        if (epoch := os.environ.get("SOURCE_DATE_EPOCH")) or self.time:
+            try:
+                when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+            except (ValueError, OverflowError, OSError):
+                raise OptionError(
+                    f"the environment variable SOURCE_DATE_EPOCH is {epoch!r:.80}",
+                    option="time",
+                    value=epoch,
+                    expected="seconds since 1970, a whole number",
+                ) from None
             document["time"] = when.isoformat(timespec="seconds")
         return document
 
