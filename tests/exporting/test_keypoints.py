@@ -98,26 +98,26 @@ def test_yolo(count: int) -> None:
             assert {*report.dropped_features} <= EXTRA
 
 
-FLIPS: list[tuple[list[Any], list[int] | None]] = [  # pairs of the classes, flip_idx
-    ([[(0, 1), (3, 2)]], [1, 0, 3, 2]),
-    ([[]], [0, 1, 2, 3]),
-    ([None], None),
-    ([[(0, 1)], [(0, 1)]], [1, 0, 2, 3]),
-    ([[(0, 1)], []], None),
+FLIPS: list[tuple[str, list[Any], list[int] | None]] = [  # names, pairs of classes, flip_idx
+    ("abcd", [[(0, 1), (3, 2)]], [1, 0, 3, 2]),
+    ("abcd", [[]], [0, 1, 2, 3]),
+    ("abcd", [None], None),
+    ("abcd", [[(0, 1)], [(0, 1)]], [1, 0, 2, 3]),
+    ("abcd", [[(0, 1)], []], None),
+    ("a,lEye,rEye,b", [None], [0, 2, 1, 3]),
 ]
 
 
-@pytest.mark.parametrize(("pairs", "expected"), FLIPS)
+@pytest.mark.parametrize(("names", "pairs", "expected"), FLIPS)
 def test_flip_idx(
-    write: Any, image: Any, box_features: Any, tmp_path: Path, pairs: Any, expected: Any
+    write: Any, image: Any, box_features: Any, tmp_path: Path, names: str, pairs: Any, expected: Any
 ) -> None:
     more = box_features((0, 0, 1, 1)) | {f"{POINT}{axis}": [0.5] * 4 for axis in "xy"}
     folder = write(train=[image("a.jpg", more=more | {f"{POINT}visibility": [2, 1, 2, 1]})])
     rs.reshard(folder, tmp_path / "new")
-    names = ("a", "b", "c", "d")
-    set_keypoint_classes(
-        tmp_path / "new", {n: KeypointClass(names, (), pair) for n, pair in enumerate(pairs, 1)}
-    )
+    points = tuple(names.split(",") if "," in names else names)
+    known = {n: KeypointClass(points, (), pair) for n, pair in enumerate(pairs, 1)}
+    set_keypoint_classes(tmp_path / "new", known)
     report = rs.export(tmp_path / "new", tmp_path / "out", "yolo")
     found = [
         line for line in (tmp_path / "out/data.yaml").read_text().splitlines() if "flip" in line

@@ -158,7 +158,7 @@ class YoloFiles(BoxFolder):
         if self._task != "pose" or not self._point_count:
             return []
         lines = [f"kpt_shape: [{self._point_count}, 3]\n"]
-        pairs = {known.flip_pairs for known in self._points.values()}
+        pairs = {known.pairs() for known in self._points.values()}
         if len(pairs) == 1 and (swapped := pairs.pop()) is not None:
             numbers = [*range(self._point_count)]
             for one, other in swapped:

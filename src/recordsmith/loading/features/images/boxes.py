@@ -8,7 +8,7 @@ placement of each image. Masks and keypoints of objects follow the boxes that st
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -34,6 +34,7 @@ from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole
+from recordsmith.support.words import count
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
@@ -153,10 +154,12 @@ class Boxes(RowFeature):
         if self.corners:
             corners = frames.in_unit(self.unit, frame_of, corners[is_kept])[..., ::-1]  # x first
             arrays.insert(-1, pad(corners.astype(np.float32), lengths, width, self.fill)[0])
-        shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
+        shape = (rows.count, *patches)
+        shaped = [array.reshape(shape + array.shape[1:]) for array in arrays]
         counts = ragged(rows.columns[self.keys[0]]).lengths
         buffer = BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
-        buffer.images = images
+        buffer.images, buffer.labels, buffer.frames = images, self.labels, frames
+        buffer.shape = shape
         buffer.kept = Kept.cut(stored.numbers, lengths, counts, width)
         return buffer
 
@@ -165,25 +168,13 @@ class Boxes(RowFeature):
     def _stored(self, rows: BatchRows) -> _Stored:
         """Return the boxes of all rows; those with invalid boxes fail, and are left out."""
         columns = {key: ragged(rows.columns[key]) for key in self.requests()}
+        counts = columns[self.keys[0]].lengths
         per_box = [4 if key in _CORNERS else 1 for key in columns]
-        lengths = np.stack([column.lengths for column in columns.values()])
-        counts = lengths[0]
-        is_bad = (lengths != np.multiply.outer(per_box, counts)).any(axis=0)
-        for row in np.flatnonzero(is_bad).tolist():
-            found = ", ".join(f"{key!r} {len(column[row])}" for key, column in columns.items())
-            rows.fail(
-                row,
-                CorruptDataError(
-                    Defect.FEATURE_SHAPE,
-                    "the features of boxes have different numbers of values",
-                    found=found,
-                    expected="one for each box" + (", and 4 corners" if self.corners else ""),
-                    record=row,
-                ),
-            )
-        good = np.flatnonzero(~is_bad)
+        expected = "one for each box" + (", and 4 corners" if self.corners else "")
+        is_good = check_lengths(rows, columns, per_box, counts, expected)
+        good = np.flatnonzero(is_good)
         values: dict[str, Any] = {
-            key: column[good].values if is_bad.any() else column.values
+            key: column.values if is_good.all() else column[good].values
             for key, column in columns.items()
         }
         sides = np.stack([values[key] for key in self.keys], axis=-1).astype(np.float64)
@@ -283,10 +274,15 @@ class BoxBuffer(BatchBuffer):
 
     images: those that the boxes follow; None for boxes of the stored images.
     kept: which boxes of their records the rows have.
+    labels: the key of their labels.
+    frames: where they are; `shape` is that of the frames: (rows,) or (rows, patches).
     """
 
     images: ImageBuffer | None
     kept: Kept
+    labels: str | None
+    frames: ImageFrames
+    shape: tuple[int, ...]
 
 
 class ImageFrames(NamedTuple):
@@ -358,6 +354,29 @@ def _area_inside(polygons: Floats, low: Floats, high: Floats) -> npt.NDArray[np.
     y, x = np.moveaxis(polygons - low[:, np.newaxis], -1, 0)
     area: Any = np.abs((x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)) / 2
     return area  # type: ignore[no-any-return]
+
+
+def check_lengths(
+    rows: BatchRows,
+    columns: Mapping[str, RaggedArray],
+    per_object: Sequence[int],
+    counts: Int64Array,
+    expected: str,
+) -> npt.NDArray[np.bool_]:
+    """Return which rows have `per_object` values of each column; let the others fail."""
+    lengths = np.stack([column.lengths for column in columns.values()])
+    is_good: npt.NDArray[np.bool_] = (lengths == np.multiply.outer(per_object, counts)).all(axis=0)
+    for row in np.flatnonzero(~is_good).tolist():
+        found = (f"{key!r} {length}" for key, length in zip(columns, lengths[:, row], strict=True))
+        error = CorruptDataError(
+            Defect.FEATURE_SHAPE,
+            "the features of objects have different numbers of values",
+            found=f"{', '.join(found)}; {count(counts[row], 'object')}",
+            expected=expected,
+            record=row,
+        )
+        rows.fail(row, error)
+    return is_good
 
 
 def ragged(column: Column) -> RaggedArray:
