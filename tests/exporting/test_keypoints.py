@@ -21,7 +21,7 @@ from .test_round_trips import examples_in
 POINT = "image/object/keypoint/"
 COUNT = 8  # random datasets
 EXTRA = {f"image/object/{key}" for key in ("id", "area", "is_crowd")}
-SLOW = pytest.param(1000, marks=pytest.mark.slow)
+SLOW = pytest.param(300, marks=pytest.mark.slow)
 
 
 def exported(folder: Path, seed: int, format: str) -> tuple[Any, Any, rs.ExportReport]:
