@@ -169,8 +169,7 @@ class YoloFiles(BoxFolder):
                 "data.yaml has no flip_idx, so Ultralytics does not flip images: which keypoints "
                 "change places is unknown, or differs between classes"
             )
-        if self._points:
-            lines.append("kpt_names:\n")
+        lines += ["kpt_names:\n"] if self._points else []
         lines += [
             f"  {self._numbers[label]}: [{', '.join(map(_quoted, known.names))}]\n"
             for label, known in self._points.items()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.images import encode, noise
+from tests.keypoints import set_keypoint_classes
 from tests.loading.features.images.test_boxes import Images, ragged
 from tests.loading.features.images.test_object_masks import FITS, example
 from tests.raising import raises
 from tests.reading import only_batch, written
-from tests.sources.annotated import coco, image
 
 import recordsmith as rs
 from recordsmith.dataset import KeypointClass
@@ -22,6 +21,7 @@ from recordsmith.format.example.keys import (
     CORNER_X,
     CORNER_Y,
     KEYPOINT,
+    OBJECT_LABEL,
     OBJECT_MASK,
 )
 from recordsmith.image import Placement
@@ -238,40 +238,25 @@ def test_points_of_patches(dataset: rs.Dataset) -> None:
 )
 def test_pairs_by_name(names: str, pairs: Any) -> None:
     """Names that show no pairs, or not of all sides, leave them unknown."""
-    known: Any = SimpleNamespace(keypoint_classes={1: KeypointClass(tuple(names.split()))})
-    feature = rs.Keypoints().of_datasets([known], {})
-    assert (feature.unpaired == "") == (pairs is not None)
-    order = [*range(len(names.split()))]
-    for one, other in pairs or []:
-        order[one], order[other] = other, one
-    assert [own.tolist() for own, _ in feature.orders] == [order]
-    features = {"x": feature, "boxes": rs.Boxes()}
-    for flip in (None, "vertical"):
-        image = {"image": rs.Image(size=8, flip=flip)}  # type: ignore[arg-type]
-        if flip is None or pairs is not None:
-            features["x"].check("x", {**features, **image})
-        else:
-            with raises(OptionError, option="flip_pairs"):
-                features["x"].check("x", {**features, **image})
+    known = KeypointClass(tuple(names.split()))
+    assert known.pairs() == (None if pairs is None else tuple(pairs))
+    assert known._replace(flip_pairs=()).pairs() == ()
 
 
 def test_each_class_has_its_pairs(tmp_path: Path) -> None:
     """From the manifest: those of `flip_idx`, or by name; k is that of the class with the most."""
-    image(tmp_path / "set/a.jpg", (8, 8))
-    points = [[1, 1, 2, 2, 2, 2, 3, 3, 1, 7, 7, 2], [1, 1, 2, 6, 2, 2, 3, 3, 1]]
-    items = [
-        {"category_id": 1 + at, "bbox": [0, 0, 8, 8], "keypoints": own}
-        for at, own in enumerate(points)
-    ]
-    path = tmp_path / "set/x.json"
-    coco(path, {"a.jpg": items}, {1: "dog", 2: "person"}, size=(8, 8))
-    document = json.loads(path.read_text())
-    for category, names in zip(document["categories"], ("abcd", ["r_i", "o", "l_i"]), strict=True):
-        category["keypoints"] = [*names]
-    path.write_text(json.dumps(document))
-    rs.pack(rs.Coco(tmp_path / "set"), tmp_path / "packed")
+    points = [[1, 1, 2, 2, 2, 2, 3, 3, 1, 7, 7, 2], [1, 1, 2, 6, 2, 2, 3, 3, 1, 0, 0, 0]]
+    record: dict[str, Any] = {"image": encode(noise(8, 8), "PNG"), OBJECT_LABEL: [1, 2]}
+    record |= {key: [float("max" in key)] * 2 for key in BOX}
+    x, y, visible = np.reshape(points, (-1, 3)).T
+    record |= dict(zip(KEYPOINT, (x / 8, y / 8, visible), strict=True))
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example(record)
+    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "packed")
+    classes = {1: KeypointClass(tuple("abcd")), 2: KeypointClass(("r_i", "o", "l_i"))}
+    set_keypoint_classes(tmp_path / "packed", classes)
     features: dict[str, Any] = {
-        "image": rs.Image(flip="horizontal"),
+        "image": rs.Image("image", flip="horizontal"),
         "boxes": rs.Boxes(),
         "x": rs.Keypoints(unit="pixel"),
     }
@@ -286,18 +271,11 @@ def test_each_class_has_its_pairs(tmp_path: Path) -> None:
 
     with raises(OptionError, option="flip_pairs", match="a, b, c, d"):
         joined()
-    manifest = tmp_path / "packed/dataset.json"
-    document = json.loads(manifest.read_text())
-    document["keypoint_classes"]["1"]["flip_pairs"] = [[0, 3]]
-    manifest.write_text(json.dumps(document))
-    expected = [
-        [points[0], [*points[1], 0, 0, 0]],
-        [
-            [1, 7, 2, 6, 2, 2, 5, 3, 1, 7, 1, 2],
-            [5, 3, 1, 2, 2, 2, 7, 1, 2, 0, 0, 0],
-        ],
-    ]
-    assert joined() == {str(one) for one in expected}
+    set_keypoint_classes(
+        tmp_path / "packed", {**classes, 1: classes[1]._replace(flip_pairs=((0, 3),))}
+    )
+    flipped = [[1, 7, 2, 6, 2, 2, 5, 3, 1, 7, 1, 2], [5, 3, 1, 2, 2, 2, 7, 1, 2, 0, 0, 0]]
+    assert joined() == {str(points), str(flipped)}
     features["boxes"] = rs.Boxes(labels=None)
     with raises(OptionError, option="flip_pairs", match="without labels"):
         joined()
@@ -331,14 +309,6 @@ IMAGE, BOXES = rs.Image(size=8), rs.Boxes()
 def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) -> None:
     with raises(OptionError, option=option):
         rs.Loader(dataset, features, batch_size=2)
-
-
-def test_a_mix_has_the_same_points() -> None:
-    one, other = ({1: KeypointClass(tuple(names))} for names in ("ab", "ac"))
-    datasets: Any = [SimpleNamespace(keypoint_classes=known) for known in (one, {}, other)]
-    rs.Keypoints().of_datasets(datasets[:2], {})
-    with raises(OptionError, match="other names"):
-        rs.Keypoints().of_datasets(datasets, {})
 
 
 def test_rows_with_invalid_points_fail_alone() -> None:

@@ -202,14 +202,13 @@ class Boxes(RowFeature):
         return stored.take(~np.isin(stored.row_of, stored.row_of[wrong]))
 
     def _invalid_box(self, row: int, sides: Floats, corners: Floats) -> DataError:
-        keys = (*self.keys, *reversed(_CORNERS * len(corners)))
         numbers = [*sides.ravel().tolist(), *corners.ravel().tolist()]
+        keys = (*self.keys, *reversed(_CORNERS * len(corners)))
+        found = (f"{key!r} {value:.7g}" for key, value in zip(keys, numbers, strict=True))
         return CorruptDataError(
             Defect.FEATURE_VALUE,
             "a box is invalid",
-            found=", ".join(
-                f"{key!r} {value:.7g}" for key, value in zip(keys, numbers, strict=True)
-            ),
+            found=", ".join(found),
             expected="fractions of the image from 0 to 1, minimum before maximum",
             record=row,
         )
