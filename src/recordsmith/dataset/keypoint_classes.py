@@ -47,8 +47,8 @@ class KeypointClass(NamedTuple):
 
         Names are unclear if one of them has a side, and no other is the same of the other side.
         """
-        if self.flip_pairs is not None:
-            return self.flip_pairs
+        if self.flip_pairs is not None or len(self.names) < 2:
+            return self.flip_pairs or ()
         numbers = {name.casefold(): number for number, name in enumerate(self.names)}
         others = [
             numbers.get(_SIDE.sub(lambda side: _OTHER_SIDE[side[0].lower()], name).casefold())

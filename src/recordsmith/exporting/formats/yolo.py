@@ -160,9 +160,8 @@ class YoloFiles(BoxFolder):
         lines = [f"kpt_shape: [{self._point_count}, 3]\n"]
         pairs = {known.pairs() for known in self._points.values()}
         if len(pairs) == 1 and (swapped := pairs.pop()) is not None:
-            numbers = [*range(self._point_count)]
-            for one, other in swapped:
-                numbers[one], numbers[other] = other, one
+            others = dict(swapped) | {other: one for one, other in swapped}
+            numbers = [others.get(number, number) for number in range(self._point_count)]
             lines.append(f"flip_idx: {numbers}\n")
         else:
             self._out.tally.problems.add(

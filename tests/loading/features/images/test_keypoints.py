@@ -230,6 +230,7 @@ def test_points_of_patches(dataset: rs.Dataset) -> None:
         ("left_eye right_eye right_ear", None),
         ("rear lid", None),
         ("0 1 2", None),
+        ("thumb", []),
     ],
 )
 def test_pairs_by_name(names: str, pairs: Any) -> None:
