@@ -84,11 +84,6 @@ def test_coco(count: int) -> None:
             assert rs.open(again).keypoint_classes == rs.open(packed).keypoint_classes
 
 
-def rows_of(folder: Path, name: str) -> list[list[float]]:
-    text = (folder / f"out/labels/train/{Path(name).stem}.txt").read_text()
-    return [[float(number) for number in line.split()] for line in text.splitlines()]
-
-
 @pytest.mark.parametrize("count", [COUNT, SLOW])
 def test_yolo(count: int) -> None:
     """As plain Python reads it: every row has kpt_shape points, and float32 is restored."""
@@ -105,8 +100,10 @@ def test_yolo(count: int) -> None:
                 label - 1: [*known.names] for label, known in dataset.keypoint_classes.items()
             }
             for example in dataset:
-                rows = rows_of(folder, example["image/filename"][0].decode())
-                points = np.array(rows).reshape(len(rows), 5 + 3 * most)[:, 5:].reshape(-1, 3)
+                stem = Path(example["image/filename"][0].decode()).stem
+                text = (folder / f"out/labels/train/{stem}.txt").read_text()
+                rows = np.array(text.split(), np.float64).reshape(-1, 5 + 3 * most)
+                points = rows[:, 5:].reshape(-1, 3)
                 for axis, key in enumerate(("x", "y", "visibility")):
                     kept = example[POINT + key]
                     assert points[:, axis].astype(kept.dtype).tolist() == kept.tolist()
