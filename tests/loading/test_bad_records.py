@@ -176,10 +176,11 @@ def test_the_error_says_which_record(
     assert (error.defect, error.path, error.record) == (defect, str(path), BAD_AT[1])
     assert error.offset == offset_of(path, BAD_AT[1])
     feature = feature["x"] if isinstance(feature, dict) else feature
-    # boxes are of several features
     key = feature.keys[-1] if isinstance(feature, rs.Stack) else getattr(feature, "key", None)
     key = feature.keys[0] if isinstance(feature, rs.Keypoints) else key
-    assert error.feature == (None if isinstance(feature, rs.Boxes) else key)
+    if isinstance(feature, rs.Boxes):  # of several features
+        key = "classes" if defect == Defect.FEATURE_SHAPE else None
+    assert error.feature == key
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 
 

@@ -364,7 +364,8 @@ def check_lengths(
 ) -> npt.NDArray[np.bool_]:
     """Return which rows have `per_object` values of each column; let the others fail."""
     lengths = np.stack([column.lengths for column in columns.values()])
-    is_good: npt.NDArray[np.bool_] = (lengths == np.multiply.outer(per_object, counts)).all(axis=0)
+    is_right = lengths == np.multiply.outer(per_object, counts)
+    is_good: npt.NDArray[np.bool_] = is_right.all(axis=0)
     for row in np.flatnonzero(~is_good).tolist():
         found = (f"{key!r} {length}" for key, length in zip(columns, lengths[:, row], strict=True))
         error = CorruptDataError(
@@ -373,6 +374,7 @@ def check_lengths(
             found=f"{', '.join(found)}; {count(counts[row], 'object')}",
             expected=expected,
             record=row,
+            feature=[*columns][int(is_right[:, row].argmin())],
         )
         rows.fail(row, error)
     return is_good
