@@ -158,7 +158,7 @@ class Keypoints(RowFeature):
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
         boxes = followed_boxes(self.of, rows)
         assert boxes is not None
-        frames, kept, count = boxes.frames, boxes.kept, self.points or 0
+        frames, kept, count = boxes.frames.in_unit(self.unit), boxes.kept, self.points or 0
         columns = {key: ragged(rows.columns[key]) for key in self.keys}
         expected = f"{counted(count, 'point')} for each object"
         is_good = check_lengths(rows, columns, [count] * 3, kept.counts, expected)
@@ -181,7 +181,6 @@ class Keypoints(RowFeature):
         if self.outside == "zero":
             first, last = (side[frame_of, np.newaxis] for side in (frames.first, frames.last))
             visible = visible * ((points >= first) & (points <= last)).all(axis=-1)
-        points = frames.in_unit(self.unit, frame_of, frames.flip(frame_of, points))
         points = np.where(visible[..., np.newaxis] != 0, points[..., ::-1], 0).astype(np.float32)
         # an image that is flipped in both directions is only rotated
         is_flipped = frames.is_flipped[frame_of].sum(axis=1) == 1
