@@ -37,9 +37,9 @@ from recordsmith.sources.files.file_index import FileIndex
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image|track)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
-_PARENT = re.compile(rb"<parent>\s*([^<]*)<")
+_PARENT = re.compile(rb"<parent>([^<]*)<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
-_SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^>]*)>")
+_SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^<>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
 _OTHER_SHAPES = "shapes were left out, because only boxes, polygons and points are read"
 _TAG_ATTRIBUTES = "attributes of tags were left out"
@@ -138,7 +138,7 @@ def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass]]:
         name, parent, svg = (_text_in(label, tag) for tag in (_NAME, _PARENT, _SVG))
         if not is_class_name(name):
             continue
-        if parent:
+        if parent := parent.strip():
             points.setdefault(parent, []).append(name)
         else:
             names.append(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from recordsmith.dataset import is_label
 from recordsmith.format.example.keys import OBJECT_DIFFICULT
@@ -19,7 +20,7 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
-from recordsmith.sources.boxes.known_formats import are_numbers, first_rows
+from recordsmith.sources.boxes.known_formats import are_rows, first_rows
 from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import read_lines
 
@@ -32,13 +33,8 @@ def matches(head: bytes) -> bool:
     """Whether a file begins like DOTA's: with lines about the image, or rows of an object each."""
     rows, about = first_rows(head), tuple(map(str.encode, _ABOUT_IMAGE))
     objects = [row for row in rows if not row[0].startswith(about)]
-    return bool(rows) and all(
-        len(row) in (9, 10)
-        and are_numbers(row[:8])
-        and not are_numbers(row[8:9])
-        and all(map(bytes.isdigit, row[9:]))
-        for row in objects
-    )
+    is_known = not objects or are_rows(objects, (9, 10), text=8)
+    return bool(rows) and is_known and all(map(bytes.isdigit, chain(*(row[9:] for row in objects))))
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:

@@ -14,6 +14,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    attributes_in,
     decode_json,
     json_text,
     to_float,
@@ -91,7 +92,7 @@ def _object(where: str, item: _Mask) -> AnnotatedObject:
         (x, y, x + width, y + height),
         bytes(item.segmentation).decode("utf-8", "replace") or None,
         (area if 0 <= area <= _LARGEST_AREA else None, item.id if is_id else _NO_ID),
-        attributes={key: score for key, score in scores.items() if type(score) in (int, float)},
+        attributes=attributes_in(scores),
     )
 
 
