@@ -471,6 +471,16 @@ def to_float(text: object) -> float:
         return math.nan
 
 
+def numbers_in(values: Mapping[str, Any], keys: Collection[str]) -> list[float]:
+    """The finite numbers under some keys; ValueError names anything else."""
+    numbers = [to_float(values.get(key)) for key in keys]
+    for key, number in zip(keys, numbers, strict=True):
+        if not math.isfinite(number):
+            found = f"found {values[key]!r:.60}" if key in values else "missing"
+            raise ValueError(f"{key}: {found}; expected a number")
+    return numbers
+
+
 def points_in(values: Any) -> list[tuple[float, float]] | None:
     """Pairs of finite numbers from JSON; None for anything else."""
     try:

@@ -16,7 +16,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     decode_json,
     json_text,
-    to_float,
+    numbers_in,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.known_formats import is_json_with
@@ -48,7 +48,10 @@ def _object(where: str, item: Any) -> AnnotatedObject:
     if not isinstance(box, Mapping):
         fault = f"invalid annotation {item!r:.60}; expected a label and coordinates"
         return AnnotatedObject(where, "", fault=fault)
-    x, y, width, height = (to_float(box.get(key)) for key in ("x", "y", "width", "height"))
+    try:
+        x, y, width, height = numbers_in(box, ("x", "y", "width", "height"))
+    except ValueError as error:
+        return AnnotatedObject(where, "", fault=str(error))
     corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
     label = values.get("label")
     return AnnotatedObject(where, label if isinstance(label, str) else "", corners)

@@ -22,6 +22,7 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     has_elements,
     is_class_name,
+    numbers_in,
     object_of_points,
     parse_xml,
     rotated_object,
@@ -172,7 +173,10 @@ def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
     name = values.get("label", "")
     if shape == "box":
-        xmin, ymin, xmax, ymax = (to_float(values.get(side)) for side in _SIDES)
+        try:
+            xmin, ymin, xmax, ymax = numbers_in(values, _SIDES)
+        except ValueError as error:
+            return AnnotatedObject(where, name, fault=str(error))
         corners: Corners = (xmin, ymin, xmax, ymax)
         if degrees := to_float(values.get("rotation") or 0) % 360:
             return rotated_object(where, name, corners, degrees)

@@ -52,7 +52,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def _object(where: str, words: list[str]) -> AnnotatedObject:
     numbers = [*map(to_float, words[:8])]
-    if len(words) not in (9, 10) or any(map(math.isnan, numbers)):
+    is_row = len(words) == 10 or (len(words) == 9 and not words[8].isdigit())
+    if not is_row or any(map(math.isnan, numbers)):
         return AnnotatedObject(where, "", fault=f"{' '.join(words)!r:.80}; {_EXPECTED}")
     name, *difficulty = words[8:]
     if not all(map(is_label, difficulty)):

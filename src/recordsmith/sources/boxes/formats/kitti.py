@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,6 +12,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Entry,
     attributes_in,
+    numbers_in,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
@@ -52,14 +52,13 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 
 def _object(where: str, name: str, *texts: str) -> AnnotatedObject:
-    values = [*map(to_float, texts)]
-    if len(values) not in (14, 15):
-        fault = f"found {len(values) + 1} values; expected 15, or 16 with a score"
-        return AnnotatedObject(where, name, fault=fault)
-    for key, text, value in zip(_NAMES, texts, values, strict=False):
-        if not math.isfinite(value):
-            fault = f"{key}: found {text!r:.60}; expected a number"
-            return AnnotatedObject(where, name, fault=fault)
+    known = dict(zip(_NAMES, texts, strict=False))
+    try:
+        if len(texts) not in (14, 15):
+            raise ValueError(f"found {len(texts) + 1} values; expected 15, or 16 with a score")
+        values = numbers_in(known, known)
+    except ValueError as error:
+        return AnnotatedObject(where, name, fault=str(error))
     left, top, right, bottom = values[_BOX]
     attributes = dict(zip(_NAMES, values, strict=False))
     for key in (*_NAMES[_BOX], *(_NAMES[_IN_SPACE] if max(values[_SIZE]) <= 0 else ())):

@@ -28,6 +28,7 @@ from recordsmith.sources.boxes.annotation import (
     decode_json,
     ellipse,
     json_text,
+    numbers_in,
     outlined,
     points_in,
     quad_object,
@@ -55,6 +56,7 @@ _UPLOADED = re.compile(r"(?:^|(?<=/))[0-9a-f]{8}-(?=[^/]+$)")
 _SHAPES = ("rle", "points", "radiusX", "height", "x")
 """Keys of values: a brush, polygon, ellipse, rectangle or point has the first of these."""
 
+_SIZES = {"radiusX": ("radiusX", "radiusY"), "height": ("width", "height"), "x": ()}
 _MAX_LABELS = 16  # of a region: each makes an object with its outline
 _ABOUT = ("choices", "text", "number", "rating", "taxonomy", "datetime")
 _NO_PARENT = "it has no parentID: in Label Studio, drop the keypoint on its box"
@@ -244,13 +246,6 @@ def _text(value: Any) -> Any:
 
 def _drawn(kind: str, value: Mapping[str, Any], width: float, height: float) -> AnnotatedObject:
     """The shape of a region, in pixels of an image of this size."""
-
-    def number(key: str, side: float = 100) -> float:
-        found = to_float(value.get(key))
-        if not math.isfinite(found):
-            raise ValueError(f"{key}: found {value.get(key)!r:.60}; expected a number")
-        return found * side / 100
-
     if kind == "rle":
         return _brush(bytes(_list(value["rle"])), round(width), round(height))
     if kind == "points":
@@ -258,17 +253,18 @@ def _drawn(kind: str, value: Mapping[str, Any], width: float, height: float) -> 
         if points is None or len(points) < 2:
             raise ValueError("expected at least two points [x, y]")
         return outlined("", "", [(x * width / 100, y * height / 100) for x, y in points])
-    x, y = number("x", width), number("y", height)
+    x, y, *sides = numbers_in(value, ("x", "y", *_SIZES[kind]))
+    x, y = x * width / 100, y * height / 100
     if kind == "x":
         return AnnotatedObject("", "", (x, y, x, y))
-    angle = math.radians(number("rotation") % 360) if value.get("rotation") else 0
+    (degrees,) = numbers_in({"rotation": 0, **value}, ("rotation",))
+    across, down = sides[0] * width / 100, sides[1] * height / 100
+    angle = math.radians(degrees % 360)
     if kind == "radiusX":
-        radii = number("radiusX", width), number("radiusY", height)
-        return outlined("", "", ellipse(x, y, *radii, angle))
-    right, bottom = number("width", width), number("height", height)
+        return outlined("", "", ellipse(x, y, across, down, angle))
     if not angle:
-        return AnnotatedObject("", "", (x, y, x + right, y + bottom), "box")
-    offsets = ((0, 0), (right, 0), (right, bottom), (0, bottom))  # about its top left corner
+        return AnnotatedObject("", "", (x, y, x + across, y + down), "box")
+    offsets = ((0, 0), (across, 0), (across, down), (0, down))  # about its top left corner
     return quad_object("", "", turned(x, y, offsets, angle))
 
 

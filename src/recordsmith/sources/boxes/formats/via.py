@@ -25,9 +25,9 @@ from recordsmith.sources.boxes.annotation import (
     ellipse,
     encoding_error,
     json_text,
+    numbers_in,
     outlined,
     points_in,
-    to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.formats.csv_boxes import csv_rows
@@ -40,7 +40,7 @@ _CLASS_NAMES = ("class", "label", "name", "type")
 _PROJECT = "_via_img_metadata"
 _EXPORT = re.compile(r"via_(region_data|export)[^/]*$")
 _CELLS = ("filename", "file_attributes", "region_shape_attributes", "region_attributes")
-_NUMBERS = {"rect": "x y width height", "circle": "cx cy r r", "ellipse": "cx cy rx ry"}
+_NUMBERS = {"rect": "x y width height", "circle": "cx cy r r", "ellipse": "cx cy rx ry theta"}
 _WITHOUT_BOX = ("point", "polyline")
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
 _OF_IMAGES = "attributes of images were left out"
@@ -177,22 +177,22 @@ def _find_class(file: AnnotationFile, names: list[str]) -> str | None:
 
 
 def _object(where: str, name: str, shape: Mapping[str, Any]) -> AnnotatedObject:
-    kind = str(shape.get("name"))
-    values = [to_float(shape.get(key)) for key in _NUMBERS.get(kind, "").split()]
-    points: Any = ()
+    kind, points = str(shape.get("name")), None
     if kind == "polygon":
         xs, ys = shape.get("all_points_x"), shape.get("all_points_y")
         if isinstance(xs, list) and isinstance(ys, list) and len(xs) == len(ys):
-            points = [*zip(xs, ys, strict=True)]
-    elif kind == "rect":
-        x, y, width, height = values
-        return AnnotatedObject(where, name, (x, y, x + width, y + height), "box")
-    elif values:
-        x, y, radius_x, radius_y = values
-        points = ellipse(x, y, radius_x, radius_y, to_float(shape.get("theta") or 0))
-    if known := points_in(points):
-        return outlined(where, name, known)
-    return AnnotatedObject(where, name, fault=f"invalid region {dict(shape)!r:.60}")
+            points = points_in([*zip(xs, ys, strict=True)])
+    elif kind in _NUMBERS:
+        try:
+            x, y, width, height, *theta = numbers_in({"theta": 0, **shape}, _NUMBERS[kind].split())
+        except ValueError as error:
+            return AnnotatedObject(where, name, fault=f"invalid {kind}: {error}")
+        if kind == "rect":
+            return AnnotatedObject(where, name, (x, y, x + width, y + height), "box")
+        points = ellipse(x, y, width, height, *theta)
+    if not points:
+        return AnnotatedObject(where, name, fault=f"invalid region {dict(shape)!r:.60}")
+    return outlined(where, name, points)
 
 
 class Via(
