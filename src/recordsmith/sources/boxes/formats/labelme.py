@@ -11,21 +11,20 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from recordsmith.dataset import json_fault
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
     attributes_in,
+    decode_json,
     ellipse,
-    encoding_error,
     is_class_name,
+    json_text,
     object_of_points,
     outlined,
     points_in,
     quad_object,
-    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
@@ -34,7 +33,7 @@ from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
-from recordsmith.stores import Location, read_document
+from recordsmith.stores import read_document
 from recordsmith.support.errors import SourceError
 
 _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
@@ -72,8 +71,12 @@ def matches(head: bytes) -> bool:
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a file; none for JSON of another type."""
-    document = _document(file.location, file.name)
-    shapes = document.get("shapes")
+    data = json_text(read_document(file.location), file.name)
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        problem = f"more than {_MAX_VALUES:,} values"
+        raise SourceError(problem, path=file.name, remedy="Cut the image into tiles.")
+    document = decode_json(data, file.name, Any, "an image with shapes (LabelMe)")
+    shapes = document.get("shapes") if isinstance(document, dict) else None
     if not isinstance(shapes, list):
         return
     objects: list[AnnotatedObject] = []
@@ -182,21 +185,6 @@ def _is_upright(points: Collection[tuple[float, float]]) -> bool:
     """Whether four points are the corners of an upright rectangle, in any order."""
     xs, ys = ({point[side] for point in points} for side in (0, 1))
     return len(set(points)) == len(points) and len(xs) == len(ys) == 2
-
-
-def _document(location: Location, name: str) -> dict[str, Any]:
-    data = read_document(location)
-    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
-        raise SourceError(
-            f"more than {_MAX_VALUES:,} values", path=name, remedy="Cut the image into tiles."
-        )
-    try:
-        document = json.loads(text_as_utf8(data, name).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise encoding_error(name, line=data.count(b"\n", 0, error.start) + 1) from None
-    except (RecursionError, ValueError) as error:
-        raise SourceError(json_fault(error), path=name) from None
-    return document if isinstance(document, dict) else {}
 
 
 class LabelMe(
