@@ -476,8 +476,8 @@ def numbers_in(values: Mapping[str, Any], keys: Collection[str]) -> list[float]:
     numbers = [to_float(values.get(key)) for key in keys]
     for key, number in zip(keys, numbers, strict=True):
         if not math.isfinite(number):
-            found = f"found {values[key]!r:.60}" if key in values else "missing"
-            raise ValueError(f"{key}: {found}; expected a number")
+            found = f": found {values[key]!r:.60}" if key in values else " is missing"
+            raise ValueError(f"{key}{found}; expected a number")
     return numbers
 
 

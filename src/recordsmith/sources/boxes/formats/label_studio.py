@@ -6,7 +6,6 @@ its labels, and choices or texts about it.
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import re
@@ -36,6 +35,7 @@ from recordsmith.sources.boxes.annotation import (
     turned,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.known_formats import is_json_with
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import join_names
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 MAX_TASK_BYTES = 1 << 26
 """Of a task with all its regions."""
 
-_TASKS = re.compile(rb'"(annotations|completions)"\s*:\s*\[')
-_KEY = re.compile(rb'"(result|predictions|completed_by|file_upload|was_cancelled)"\s*:')
+_KEYS = ("result", "predictions", "completed_by", "file_upload", "was_cancelled")
 _UPLOADED = re.compile(r"(?:^|(?<=/))[0-9a-f]{8}-(?=[^/]+$)")
 _SHAPES = ("rle", "points", "radiusX", "height", "x")
 """Keys of values: a brush, polygon, ellipse, rectangle or point has the first of these."""
@@ -62,12 +61,6 @@ _ABOUT = ("choices", "text", "number", "rating", "taxonomy", "datetime")
 _NO_PARENT = "it has no parentID: in Label Studio, drop the keypoint on its box"
 _OTHER = "results were left out that are neither shapes, keypoints, choices nor texts"
 _REMEDY = "Copy the images next to the file: Label Studio exports only their addresses as JSON."
-
-
-def matches(head: bytes) -> bool:
-    """Whether a file begins like a list of tasks."""
-    is_list = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    return is_list and bool(_TASKS.search(head)) and bool(_KEY.search(head))
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -206,8 +199,8 @@ def _objects(
     try:
         if _size(shape) != size or shape.get("image_rotation"):
             sides = ("original_width", "original_height", "image_rotation")
-            given = ", ".join(f"{name} {shape.get(name)}" for name in sides)
-            raise ValueError(f"{given}; expected {size[0]:g}, {size[1]:g}, 0")
+            found = ", ".join(f"{name} {shape.get(name)}" for name in sides)
+            raise ValueError(f"{found}; expected {size[0]:g}, {size[1]:g}, 0")
         if len(names) > _MAX_LABELS:
             raise ValueError(f"{len(names)} labels; expected at most {_MAX_LABELS}")
         drawn = _drawn(kind, shape["value"], *size)
@@ -324,7 +317,9 @@ class LabelStudio(
     box_format=BoxFormat(
         "label-studio",
         ".json",
-        matches,
+        is_json_with(
+            "[", *(f"{kind} {key}" for key in _KEYS for kind in ("annotations", "completions"))
+        ),
         parse,
         what="images and regions of {} (Label Studio)",
         file_what="a JSON export of Label Studio",

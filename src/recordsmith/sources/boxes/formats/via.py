@@ -23,14 +23,13 @@ from recordsmith.sources.boxes.annotation import (
     attributes_in,
     decode_json,
     ellipse,
-    encoding_error,
     json_text,
     numbers_in,
     outlined,
     points_in,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.formats.csv_boxes import csv_rows
+from recordsmith.sources.boxes.formats.csv_boxes import csv_rows, text_lines
 from recordsmith.sources.boxes.known_formats import is_json_with
 from recordsmith.sources.problems import join_names
 from recordsmith.support.errors import SourceError, option
@@ -104,11 +103,7 @@ def _of_json(data: bytes, name: str) -> Iterator[tuple[str, _Image]]:
 
 def _of_rows(data: bytes, name: str) -> Iterator[tuple[str, _Image]]:
     """Yield the line of the first row of each image, and what all its rows have."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise encoding_error(name, line=data.count(b"\n", 0, error.start) + 1) from None
-    rows = csv_rows(io.StringIO(text, newline=""), ",", name)
+    rows = csv_rows(text_lines(io.BytesIO(data), name), ",", name)
     header = [cell.strip().lstrip("#") for cell in next(rows, (0, []))[1]]
     if missing := [cell for cell in _CELLS if cell not in header]:
         raise SourceError(f"missing column {missing[0]}", path=name, line=1)
