@@ -393,8 +393,8 @@ def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) 
     """The entry of an image that is not found yet; adds what it has to the contents."""
     try:
         objects = encode_objects(image.objects)
-    except ValueError as error:
-        raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
+    except ValueError:
+        raise encoding_error(file.name) from None
     contents.add(file, image)
     listed = image._replace(objects=(), notes=tuple(image.notes))
     return Entry(file.name, file.name, file.version, listed, objects)
