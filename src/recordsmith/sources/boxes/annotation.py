@@ -471,7 +471,7 @@ def to_float(text: object) -> float:
         return math.nan
 
 
-def numbers_in(values: Mapping[str, Any], keys: Collection[str]) -> list[float]:
+def checked_numbers(values: Mapping[str, Any], keys: Collection[str]) -> list[float]:
     """The finite numbers under some keys; ValueError names anything else."""
     numbers = [to_float(values.get(key)) for key in keys]
     for key, number in zip(keys, numbers, strict=True):

@@ -20,9 +20,9 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Corners,
     attributes_in,
+    checked_numbers,
     has_elements,
     is_class_name,
-    numbers_in,
     object_of_points,
     outlined,
     parse_xml,
@@ -197,7 +197,7 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
     name = values.get("label", "")
     if shape == "box":
         try:
-            xmin, ymin, xmax, ymax = numbers_in(values, _SIDES)
+            xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
         except ValueError as error:
             return AnnotatedObject(where, name, fault=str(error))
         corners: Corners = (xmin, ymin, xmax, ymax)

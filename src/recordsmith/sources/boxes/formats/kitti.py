@@ -12,7 +12,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Entry,
     attributes_in,
-    numbers_in,
+    checked_numbers,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
@@ -56,7 +56,7 @@ def _object(where: str, name: str, *texts: str) -> AnnotatedObject:
     try:
         if len(texts) not in (14, 15):
             raise ValueError(f"found {len(texts) + 1} values; expected 15, or 16 with a score")
-        values = numbers_in(known, known)
+        values = checked_numbers(known, known)
     except ValueError as error:
         return AnnotatedObject(where, name, fault=str(error))
     left, top, right, bottom = values[_BOX]

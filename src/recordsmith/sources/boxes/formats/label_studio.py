@@ -24,10 +24,10 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Entry,
     attributes_in,
+    checked_numbers,
     decode_json,
     ellipse,
     json_text,
-    numbers_in,
     outlined,
     points_in,
     quad_object,
@@ -246,11 +246,11 @@ def _drawn(kind: str, value: Mapping[str, Any], width: float, height: float) -> 
         if points is None or len(points) < 2:
             raise ValueError("expected at least two points [x, y]")
         return outlined("", "", [(x * width / 100, y * height / 100) for x, y in points])
-    x, y, *sides = numbers_in(value, ("x", "y", *_SIZES[kind]))
+    x, y, *sides = checked_numbers(value, ("x", "y", *_SIZES[kind]))
     x, y = x * width / 100, y * height / 100
     if kind == "x":
         return AnnotatedObject("", "", (x, y, x, y))
-    (degrees,) = numbers_in({"rotation": 0, **value}, ("rotation",))
+    (degrees,) = checked_numbers({"rotation": 0, **value}, ("rotation",))
     across, down = sides[0] * width / 100, sides[1] * height / 100
     angle = math.radians(degrees % 360)
     if kind == "radiusX":

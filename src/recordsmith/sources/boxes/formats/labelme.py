@@ -75,7 +75,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
         problem = f"more than {_MAX_VALUES:,} values"
         raise SourceError(problem, path=file.name, remedy="Cut the image into tiles.")
-    document = decode_json(data, file.name, Any, "an image with shapes (LabelMe)")
+    document = decode_json(data, file.name, Any, "")
     shapes = document.get("shapes") if isinstance(document, dict) else None
     if not isinstance(shapes, list):
         return

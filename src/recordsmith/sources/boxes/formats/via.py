@@ -21,10 +21,10 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     attributes_in,
+    checked_numbers,
     decode_json,
     ellipse,
     json_text,
-    numbers_in,
     outlined,
     points_in,
 )
@@ -179,7 +179,9 @@ def _object(where: str, name: str, shape: Mapping[str, Any]) -> AnnotatedObject:
             points = points_in([*zip(xs, ys, strict=True)])
     elif kind in _NUMBERS:
         try:
-            x, y, width, height, *theta = numbers_in({"theta": 0, **shape}, _NUMBERS[kind].split())
+            x, y, width, height, *theta = checked_numbers(
+                {"theta": 0, **shape}, _NUMBERS[kind].split()
+            )
         except ValueError as error:
             return AnnotatedObject(where, name, fault=f"invalid {kind}: {error}")
         if kind == "rect":
