@@ -7,7 +7,6 @@ file, how such files begin, and the source that uses both.
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 import math
 import re
@@ -341,7 +340,7 @@ class Entry:
     fault: why it cannot be read.
     split: empty without one.
     class_name: that of the whole image.
-    labels: those of the whole image, and perhaps their confidences, where it may have several.
+    labels: those of the whole image where it may have several, as in its reference.
     """
 
     image: str
@@ -373,12 +372,6 @@ class Entry:
         if image.notes:
             reference["left_out"] = [*map(list, image.notes)]
         return reference | self.labels
-
-    def positive(self) -> list[int]:
-        """The labels of the whole image, without those that it verifiably has not."""
-        labels: list[int] = self.labels.get("labels", [])
-        shares = self.labels.get("confidence") or itertools.repeat(1)
-        return [label for label, share in zip(labels, shares, strict=False) if share > 0]
 
 
 def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) -> Entry:

@@ -148,9 +148,7 @@ class SharedAnnotationSource(AnnotatedSource):
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
         categories = {} if self._class_from else self._categories(files.values(), classes)
-        has_objects = any(file.has_objects for file in files.values()) or any(
-            entry.objects != b"[]" for entry in listed
-        )
+        has_objects = contents.has_objects or any(file.has_objects for file in files.values())
         options = {"features": features, "is_labelled": contents.has_captions and not has_objects}
         return ListedImages(entries, classes, notices, options, categories, contents)
 
