@@ -138,7 +138,7 @@ class AnnotationFile:
     keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
-    captions: other files with captions of the same images.
+    captions: another file, with captions of the same images.
     class_from: the attribute that is the class of each object; empty for the class itself.
     has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
@@ -158,7 +158,7 @@ class AnnotationFile:
     used_classes: set[Any] = field(default_factory=set)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
-    captions: Sequence[AnnotationFile] = ()
+    captions: AnnotationFile | None = None
     class_from: str = ""
     has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
