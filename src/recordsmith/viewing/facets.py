@@ -118,6 +118,8 @@ class _Counting(Scan):
         kept = self._records.kept_keys(self._key.split, [*self._facets, *filtered])
         if not kept.issuperset(filtered):
             kept = set()
+        if keys.CLASS_CONFIDENCE in self._facets.keys() - kept:
+            kept = kept.difference(CLASS_LISTS)  # to be read together
         passes = [key for key in self._facets if key in kept], self._facets.keys() - kept
         return [list(chosen) for chosen in passes if chosen]
 
