@@ -245,6 +245,10 @@ class RowMarks:
                 remedy="A regression target is a feature, not a class: pass "
                 f"{option('label_column', '')} for no column of classes.",
             )
+        joined = [name for name in names if lists is None and {*"|;"} & {*name}]
+        if joined:
+            way = f"if they are lists, pass {option('label_separator', '|')} or another text"
+            notices.append(f"classes such as {joined[0]!r:.60}: {way}")
         if missing := int(np.count_nonzero(values.numbers() < 0)):
             where = f"columns {join_names(values.flags)}" if values.flags else repr(column)
             notices.append(f"{count(missing, 'row')} without a class in {where}")
