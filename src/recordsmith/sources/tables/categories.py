@@ -88,7 +88,7 @@ class LabelColumn(CategoryColumn):
         super().__init__()
         self.name, self.flags = flags[0] if flags else name, tuple(flags)
         self._separator = separator
-        self._lowest: dict[str, str] = {}  # where 0 and -1 occur first
+        self._cells = {"": "", "1": ""}  # where 0 and -1 occur first
         self._pairs: dict[tuple[str, float], tuple[str, float]] = {}  # one object for all rows
 
     def lists(self) -> list[tuple[tuple[str, float], ...]] | None:
@@ -120,16 +120,16 @@ class LabelColumn(CategoryColumn):
     def _row(self, batch: Any, row: int, cells: Sequence[str]) -> Any:
         """The classes of a row in columns of 0 and 1; None if all its cells are empty."""
         for column, cell in zip(self.flags, cells, strict=True):
-            if cell not in ("", "1", *self._lowest):
+            if cell not in self._cells:
                 place = f"{batch.place(row)}, column {column!r}"
                 if cell not in ("0", "-1"):
                     raise SourceError(
                         f"{place}: {cell!r:.40}; expected 0 or 1, or an empty cell if unknown",
                         remedy=f"Leave it out of {option('label_columns')}, or convert it.",
                     )
-                self._lowest[cell] = place
-        if len(self._lowest) > 1:
-            places = join_names(f"{cell} in {place}" for cell, place in self._lowest.items())
+                self._cells[cell] = place
+        if len(self._cells) > 3:
+            places = join_names(f"{cell} in {self._cells[cell]}" for cell in ("0", "-1"))
             raise SourceError(
                 f"columns of classes have 0 and -1: {places}",
                 remedy="If -1 stands for unknown, empty these cells; else replace it by 0 or 1.",
