@@ -468,12 +468,12 @@ def _check_options(options: Mapping[str, Any]) -> None:
             f"{option('image_column', 'file_name')}.",
         )
     if (names := options["label_columns"]) is not None:
-        expected = "different names of columns, with commas between them"
-        if options["label_column"] is not None:
-            expected = f"None with {option('label_column')}"
-        elif all(names) and len({*names}) == len(names) > 0:
-            expected = ""
-        if expected:
+        has_other = options["label_column"] is not None
+        if has_other or not all(names) or not len({*names}) == len(names) > 0:
+            other = f"None with {option('label_column')}"
+            expected = (
+                other if has_other else "different names of columns, with commas between them"
+            )
             raise OptionError(option="label_columns", value=",".join(names), expected=expected)
     for name, kind in (options["kinds"] or {}).items():
         if kind not in ("bytes", "float", "int64"):
