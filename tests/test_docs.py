@@ -304,6 +304,20 @@ _NEEDED = {
 }
 
 
+@pytest.mark.parametrize("name", ["duplicates", "remove-photographs"])
+def test_code_and_commands_run_in_turn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page(f"docs/how-to/{name}.md")
+    variables: dict[str, Any] = {}
+    for block in re.findall(r"^```(?:console|python)\n.*?^```$", text, re.DOTALL | re.MULTILINE):
+        run_commands(block)
+        for code in blocks("python", block):
+            exec(compile(code, name, "exec"), variables)
+    assert lines_shown(text) <= Counter(capsys.readouterr().out.splitlines())
+
+
 @pytest.mark.parametrize(
     "name",
     [

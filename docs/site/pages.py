@@ -55,7 +55,9 @@ PYTHON = {
     "Check and preview": (
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"
     ),
-    "Change and export": "salvage reshard edit Edits append export card",
+    "Change and export": (
+        "salvage reshard edit Edits edit_in_place append recover history export card"
+    ),
     "Errors": (
         "RecordsmithError DataError CorruptDataError NotAnExampleError Defect FileAccessError "
         "FunctionError MissingExtraError OptionError SourceError"

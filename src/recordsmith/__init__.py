@@ -46,7 +46,10 @@ _HOMES = {
         "MissingExtraError NotAnExampleError OptionError RecordsmithError SourceError"
     ),
     "viewing": "draw_batch save_html sheet view",
-    "writing": "Edits PackPlan append edit finish forecast pack plan reshard run salvage",
+    "writing": (
+        "Edits PackPlan append edit edit_in_place finish forecast history pack plan recover "
+        "reshard run salvage"
+    ),
 }
 _MODULES = ("engines",)
 _get, __dir__, __all__ = lazy_names(__name__, _HOMES)

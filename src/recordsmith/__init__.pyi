@@ -111,10 +111,13 @@ from recordsmith.writing import Edits as Edits
 from recordsmith.writing import PackPlan as PackPlan
 from recordsmith.writing import append as append
 from recordsmith.writing import edit as edit
+from recordsmith.writing import edit_in_place as edit_in_place
 from recordsmith.writing import finish as finish
 from recordsmith.writing import forecast as forecast
+from recordsmith.writing import history as history
 from recordsmith.writing import pack as pack
 from recordsmith.writing import plan as plan
+from recordsmith.writing import recover as recover
 from recordsmith.writing import reshard as reshard
 from recordsmith.writing import run as run
 from recordsmith.writing import salvage as salvage

@@ -336,7 +336,7 @@ def test_a_closed_pipe_is_not_an_error(packed: Path) -> None:
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("command", ["reshard", "salvage", "edit", "append"])
+@pytest.mark.parametrize("command", ["reshard", "salvage", "append"])
 def test_a_single_path_is_not_taken_for_the_output(run, packed: Path, command: str) -> None:
     outcome = run(command, packed, "--json")
     assert outcome.code == 2

@@ -21,6 +21,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "at": ("--at 7", 7),
     "batch_size": ("--batch-size 4", 4),
     "by": ("--by id", "id"),
+    "checks": ("--checks alpha,cmyk", ["alpha", "cmyk"]),
     "check_images": ("--check-images", True),
     "citation": ("--citation 'a paper'", "a paper"),
     "columns": ("--columns 2", 2),
@@ -28,6 +29,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "count": ("--sample 4", 4),
     "deep": ("--deep", True),
     "drop": ("--drop a --drop 'b/*'", ["a", "b/*"]),
+    "findings": ("--findings f.jsonl", "f.jsonl"),
     "fit": ("--fit pad", "pad"),
     "host": ("--host ::1", "::1"),
     "fps": ("--fps 10", 10.0),
@@ -44,6 +46,7 @@ VALUES: dict[str, tuple[str, Any]] = {
             tiles=True,
         ),
     ),
+    "keep": ("--keep none", "none"),
     "key": ("--key image", "image"),
     "keys": ("--keys a=image,image/height=", {"a": "image", "image/height": None}),
     "license": ("--license mit", "mit"),
@@ -74,9 +77,11 @@ VALUES: dict[str, tuple[str, Any]] = {
     "stratify": ("--stratify", True),
     "take": ("--take 25", 25),
     "threads": ("--threads 2", 2),
+    "together": ("--together @f.jsonl", "@f.jsonl"),
     "to": ("--to out", "out"),
     "token_file": ("--token-file token.txt", "token.txt"),
     "where": ("--where 'id == 1'", "id == 1"),
+    "without": ("--without 3,5", [3, 5]),
 }
 """What is typed for a parameter, and its value in Python."""
 

@@ -43,6 +43,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "reshard": (("reshard", "DATA", "OUT/new", "--shards", "3", "--shuffle"),),
     "edit": (("edit", "DATA", "OUT/new", "--drop", "image/filename", "--add", "x=1"),),
+    "edit in place": (
+        ("reshard", "DATA", "OUT/new"),
+        ("edit", "OUT/new", "--in-place", "--without", "0,2", "--json"),
+        ("recover", "OUT/new", "--json"),
+        ("history", "OUT/new", "--json"),
+    ),
     "salvage": (("salvage", "DATA", "OUT/new"),),
     "engine": (
         ("salvage", "DATA", "OUT/new"),

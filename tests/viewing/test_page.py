@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
-from recordsmith.dataset import KeypointClass
+from recordsmith.dataset import KeypointClass, read_findings
 from recordsmith.viewing import redirecting_file, reports, selections
 
 from ..images import encode, smooth
@@ -279,8 +279,13 @@ def test_keys_choose_open_mark_and_close(meadows: Path, open_page: Open) -> None
     page.wait_for_selector("#dialog button:has-text('Copied')")
     assert page.evaluate("navigator.clipboard.readText()").endswith("--at 118,119")
     with page.expect_download() as download:
-        page.click("text=Download positions.txt")
-    assert Path(download.value.path()).read_text() == "118,119\n"
+        page.click("text=Download marked.jsonl")
+    assert download.value.suggested_filename == "marked.jsonl"
+    places = [*read_findings(str(download.value.path()))]
+    assert [(place.check, place.position) for place in places] == [("marked", 118), ("marked", 119)]
+    new = meadows.parent / "without marked"
+    rs.reshard(meadows, new, without=f"@{download.value.path()}", overwrite=True)
+    assert len(rs.open(new)) == 118
     page.click("#dialog button:has-text('Unmark all')")
     assert page.text_content("#save") == "Save"
 

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "comparing.difference": "diff",
+        "comparing.features": "key_of",
         "inspection": "Inspection inspect",
         "linting.lint": "lint lint_listing",
         "linting.lint_report": "LintExample LintReport",

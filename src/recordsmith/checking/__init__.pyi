@@ -1,4 +1,5 @@
 from recordsmith.checking.comparing.difference import diff as diff
+from recordsmith.checking.comparing.features import key_of as key_of
 from recordsmith.checking.inspection import Inspection as Inspection
 from recordsmith.checking.inspection import inspect as inspect
 from recordsmith.checking.linting.lint import lint as lint

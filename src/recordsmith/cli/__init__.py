@@ -45,7 +45,9 @@ _PANELS = {
     "Repair and rewrite them": {
         "salvage": "Recover intact records from damaged shards into a new dataset.",
         "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
-        "edit": "Rewrite a dataset with features dropped, renamed, added, recoded or cast.",
+        "edit": "Change features of a dataset, or remove and replace records in place.",
+        "recover": "Finish or undo what a killed command was changing in a dataset.",
+        "history": "Print how a dataset was made and changed.",
     },
     "Use them elsewhere": {
         "export": "Write records as files of another format: images, annotations or tables.",
@@ -73,7 +75,7 @@ _MODULES = {
         "pack": "detect run finish",
         "records": "export head sheet",
         "reports": "bench diff forecast inspect lint normalisation schema stats verify",
-        "reshard": "append edit salvage",
+        "reshard": "append edit history recover salvage",
     }.items()
     for command in commands.split()
 }
@@ -88,7 +90,7 @@ _OTHER_NAMES = {
         "inspect": "describe info list ls",
         "pack": "build convert create import write",
         "reshard": "filter merge sample shuffle split",
-        "salvage": "fix recover repair",
+        "salvage": "fix repair",
         "sheet": "draw plot preview",
         "verify": "check validate",
         "view": "browse open serve show",

@@ -71,7 +71,9 @@ FORMS: Mapping[str, Form] = {
         "repeated.",
         is_list=True,
     ),
+    "checks": Form("CHECK,…", parsing.parse_names),
     "drop": Form("KEY", is_list=True),
+    "findings": Form("FILE"),
     "engine": Form(
         "ENGINE",
         _parse_engine,
@@ -103,6 +105,9 @@ FORMS: Mapping[str, Form] = {
         is_list=True,
     ),
     "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),
+    "on": Form("KEY"),
+    "reason": Form("TEXT"),
+    "replace": Form("FILE"),
     "resplit": Form("NAMES", parsing.parse_names),
     "sample": Form("SHARE", parsing.parse_share, "10% or 0.1"),
     "shard_size_bytes": Form("SIZE", parsing.parse_size),
@@ -110,6 +115,8 @@ FORMS: Mapping[str, Form] = {
     "shorter_sides": Form("N,…", parsing.parse_optional_numbers),
     "size": Form("SIZE", parsing.parse_pixels, "224 or 192x256"),
     "where": Form("CONDITION"),
+    "without": Form("POSITIONS", parsing.parse_without),
+    "together": Form("@FILE"),
     "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
 }
 """How values are typed, by the name of the parameter."""
@@ -157,6 +164,7 @@ class OptionsOf:
             kind = _type_of(parameter)
             if name in hidden or kind is None:
                 continue
+            hidden.add(name)  # an option of several functions
             form = FORMS.get(name, Form())
             info = typer.Option(
                 option_in_shell(name, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -75,13 +76,20 @@ def one_or_all(paths: list[str]) -> str | list[str]:
     return paths[0] if len(paths) == 1 else paths
 
 
-def check_html(path: str | None, *, overwrite: bool) -> None:
-    """Raise before the work begins if the page cannot be written."""
+def check_html(path: str | None, options: Mapping[str, Any]) -> bool:
+    """Raise early if the page cannot be written; return whether files are replaced.
+
+    Args:
+        options: those of the command; `findings` and `overwrite` are about another file.
+    """
+    overwrite = bool(options.get("overwrite"))
     if path is None:
-        if overwrite:
-            raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
-        return
+        if overwrite and "findings" not in options:
+            needed = f"{option('html')} or {option('findings')}"
+            raise OptionError(f"{option('overwrite')} needs {needed}", option="overwrite")
+        return overwrite
     from recordsmith.stores import as_location
     from recordsmith.viewing import check_html_path
 
     check_html_path(as_location(path), overwrite=overwrite)
+    return overwrite

@@ -170,14 +170,28 @@ def parse_numbers(text: str, name: str) -> list[int]:
     return numbers
 
 
-def parse_positions(text: str) -> list[int]:
+def parse_positions(text: str, name: str = "at") -> list[int]:
     """Parse the numbers of --at, or those in a file: @positions.txt."""
     if not text.startswith("@"):
-        return parse_numbers(text, "at")
+        return parse_numbers(text, name)
     from recordsmith.stores import read_document  # only when needed
 
     words = read_document(text[1:]).decode("utf-8", "replace").replace(",", " ").split()
-    return parse_numbers(",".join(words), "at")
+    return parse_numbers(",".join(words), name)
+
+
+def parse_without(text: str, name: str) -> str | list[int]:
+    """Parse positions as --at; a file of findings is read later."""
+    return text if names_findings(text) else parse_positions(text, name)
+
+
+def names_findings(text: str) -> bool:
+    """Return whether text names a file of findings: @findings.jsonl, not one of positions."""
+    if not text.startswith("@"):
+        return False
+    from recordsmith.stores import as_location  # only when needed
+
+    return as_location(text[1:]).read(0, 64).lstrip().startswith(b"{")
 
 
 def parse_optional_numbers(text: str, name: str) -> list[int]:

@@ -13,7 +13,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, argument, one_or_all
-from recordsmith.cli.parsing import parse_positions
+from recordsmith.cli.parsing import names_findings, parse_positions
 from recordsmith.support.errors import MAX_PROBLEMS, OptionError, SourceError, option
 from recordsmith.support.reports import show_command
 
@@ -64,7 +64,7 @@ def head(
 
     chosen = chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
-    if at is not None:  # in the order as typed
+    if at is not None and not names_findings(at):  # in the order as typed
         order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at)))}
         if [*order] != sorted(order):
             records = sorted(records, key=lambda numbered: order[numbered[0]])
@@ -269,6 +269,9 @@ def chosen_records(
         return _ChosenRecords(matching, _positions_in(opened, matching))
     if at is None:
         return _ChosenRecords(opened, range(sys.maxsize))
+    if names_findings(at):
+        positions = _found_in(opened, at)
+        return _ChosenRecords(opened.select(positions), positions)
     positions = sorted({*parse_positions(at)})
     count = len(opened)
     if positions[-1] >= count:
@@ -280,6 +283,19 @@ def chosen_records(
             expected=f"positions from 0 to {count - 1:,}" if count else "a dataset with records",
         )
     return _ChosenRecords(opened.select(positions), positions)
+
+
+def _found_in(opened: Dataset, file: str) -> list[int]:
+    """Return the positions in `opened` of the records of a file of findings."""
+    import numpy as np
+
+    from recordsmith.dataset import RecordPositions, read_findings
+
+    findings = read_findings(file, "at")
+    whole = RecordPositions.of(opened)
+    findings.check_dataset(whole.digest)
+    found = np.array([place.position for place in findings if place.position is not None], int)
+    return [*map(int, np.flatnonzero(np.isin(whole.in_dataset(opened), found)))]
 
 
 def _positions_in(opened: Dataset, selected: Dataset) -> list[int]:

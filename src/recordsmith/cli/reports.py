@@ -79,7 +79,6 @@ def stats(
     paths: Paths,
     options: Annotated[dict[str, Any], OptionsOf("stats", panels=_WHICH)],
     html: Html = None,
-    overwrite: OverwritePage = False,
     json: Json = False,
 ) -> None:
     """Reads every record. Covers ranges and frequent values, classes, image sizes, masks and boxes.
@@ -88,7 +87,7 @@ def stats(
 
     HTML page: `recordsmith stats out --html stats.html`
     """
-    check_html(html, overwrite=overwrite)
+    overwrite = check_html(html, options)
     with console.progress_bar("reading", of_bytes=True) as progress:
         report = rs.stats(one_or_all(paths), **options, progress=progress)
     _show(report, json, html, paths, overwrite=overwrite)
@@ -98,7 +97,6 @@ def verify(
     paths: Paths,
     options: Annotated[dict[str, Any], OptionsOf("verify", panels=_WHICH)],
     html: Html = None,
-    overwrite: OverwritePage = False,
     json: Json = False,
 ) -> None:
     """Prints the defects and exits with 1 if there are any.
@@ -107,7 +105,7 @@ def verify(
 
     Own rules: `recordsmith verify new --schema schema.json`
     """
-    check_html(html, overwrite=overwrite)
+    overwrite = check_html(html, options)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(one_or_all(paths), **options, progress=progress)
     content = report.content()
@@ -150,7 +148,6 @@ def lint(
     *,
     quick: bool = False,
     html: Html = None,
-    overwrite: OverwritePage = False,
     json: Json = False,
 ) -> None:
     """Finds damaged images, invalid boxes and masks, misspelt classes, duplicates and images that
@@ -163,7 +160,7 @@ def lint(
     Args:
         quick: check only names, classes and orphans, without opening images.
     """
-    check_html(html, overwrite=overwrite)
+    overwrite = check_html(html, options)
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("checking") as progress:
         report = rs.lint(listed, deep=not quick, **options, progress=progress)
@@ -189,7 +186,7 @@ def forecast(
 
     Example: `recordsmith forecast flowers --qualities 95,80 --html forecast.html`
     """
-    check_html(html, overwrite=overwrite)
+    check_html(html, {"overwrite": overwrite})
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
         report = rs.forecast(listed, **options, progress=progress)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import SHARDS, WHICH, At, Json, Out, Paths, one_or_all
+from recordsmith.cli.options import SHARDS, WHICH, At, Json, Out, Paths, argument, one_or_all
 from recordsmith.cli.records import chosen_records
 from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.writing import AppendReport, ReshardReport, SalvagedShard, SalvageReport
+    from recordsmith.writing import (
+        AppendReport,
+        EditReport,
+        HistoryReport,
+        ReshardReport,
+        SalvagedShard,
+        SalvageReport,
+    )
 
 _PANELS = {
-    WHICH: "split where sample take",
+    WHICH: "split where without checks keep sample take",
     "Order and splits": "shuffle seed splits",
     "What changes": "drop rename add recode cast",
     SHARDS: "shards shard_size_bytes shard_names compression",
+    "In place": "replace on reason time allow_empty",
 }
+
+_IN_PLACE = "In place"
+_OF_EDIT_IN_PLACE = "without where replace on checks keep reason time allow_empty"
+_OF_BOTH = "where threads"
+_Dataset: TypeAlias = Annotated[str, argument("OUT", "The folder of the dataset.")]
 
 _FIELDS = {
     "length": "its length",
@@ -50,6 +63,8 @@ def reshard(
 
     Selected records: `recordsmith reshard out few --at 143,9`
 
+    Without duplicates: `recordsmith reshard out unique --without @findings.jsonl`
+
     Shuffle: `recordsmith reshard out shuffled --shuffle --seed 1 --shards 16`
 
     Sample: `recordsmith reshard out tenth --sample 10%`
@@ -74,9 +89,28 @@ def reshard(
 
 
 def edit(
-    paths: Paths,
-    out: Out,
-    options: Annotated[dict[str, Any], OptionsOf("edit", panels=_PANELS)],
+    options: Annotated[
+        dict[str, Any], OptionsOf("edit edit_in_place", panels=_PANELS, without="lock")
+    ],
+    paths: Annotated[
+        list[str] | None,
+        argument("PATH", "TFRecord files, folders, or quoted patterns; none with --in-place."),
+    ] = None,
+    out: Annotated[
+        str, argument("OUT", "The folder of the new dataset; with --in-place, the dataset.")
+    ] = "",
+    *,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Change OUT itself.", rich_help_panel=_IN_PLACE)
+    ] = False,
+    no_lock: Annotated[
+        bool,
+        typer.Option(
+            "--no-lock",
+            help="For file systems without locks: make sure that no other job changes OUT.",
+            rich_help_panel=_IN_PLACE,
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Records keep their order and shards; unchanged parts are copied byte for byte. Class names
@@ -91,10 +125,102 @@ def edit(
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
 
     Cast: `recordsmith edit out whole --cast image/height=int64`
+
+    Remove: `recordsmith edit out --in-place --without @findings.jsonl`
+
+    Replace: `recordsmith edit out --in-place --replace new --on image/filename`
     """
+    known = _OF_EDIT_IN_PLACE.split() if in_place else []
+    foreign = [name for name in options if (name in _OF_EDIT_IN_PLACE.split()) != in_place]
+    foreign = [name for name in foreign if name not in _OF_BOTH.split()]
+    if foreign:
+        raise OptionError(
+            f"{option(foreign[0])} {'does not work' if in_place else 'works only'} with "
+            f"{option('in_place', True)}",
+            option=foreign[0],
+            value=options[foreign[0]],
+            remedy=f"With it, pass {', '.join(option(name) for name in known[:3])}."
+            if in_place
+            else "",
+        )
+    if in_place:
+        if paths:
+            raise OptionError(
+                f"{option('in_place', True)} changes one dataset, and {1 + len(paths)} paths are "
+                "given",
+                option="paths",
+                value=paths,
+                remedy="Pass only the folder of the dataset.",
+            )
+        with console.progress_bar("editing", of_bytes=True, speed=False) as progress:
+            changed = rs.edit_in_place(out, lock=not no_lock, **options, progress=progress)
+        console.print_result(changed, lambda: _print_changed(changed), json=json)
+        return
+    if not paths:
+        raise OptionError(
+            f"missing argument {'OUT' if out else 'PATH'}",
+            option="out",
+            remedy=f"Name the folder of the new dataset after {out or 'the files'}, or pass "
+            f"{option('in_place', True)} to change {out or 'it'} itself.",
+        )
     with console.progress_bar("editing", of_bytes=True, speed=False) as progress:
         report = rs.edit(one_or_all(paths), out, **options, progress=progress)
     console.print_result(report, lambda: _print_report(report), json=json)
+
+
+def _print_changed(report: EditReport) -> None:
+    counts = {"removed": report.removed_count, "replaced": report.replaced_count}
+    done = [f"{what} {console.count(count, 'record')}" for what, count in counts.items() if count]
+    folder = console.printable(str(report.folder))
+    title = f"{' and '.join(done)} in {folder}" if done else f"nothing to change in {folder}"
+    console.print_summary(title, report.splits)
+    if report.rewritten_count:
+        print(
+            f"  {report.rewritten_count:,} of {console.count(report.shard_count, 'shard')} written"
+        )
+    console.print_list("notices", report.notices)
+
+
+def recover(folder: _Dataset, *, no_lock: bool = False, json: Json = False) -> None:
+    """For `append` and `edit --in-place`. If all new shards were written, the change is finished;
+    otherwise what was written is removed, and the dataset is as it was.
+
+    Example: `recordsmith recover out`
+
+    Args:
+        no_lock: for file systems without locks: make sure that no other job changes the dataset.
+    """
+    report = rs.recover(folder, lock=not no_lock)
+    texts = {
+        "finished": "finished the interrupted change of",
+        "undone": "removed what an interrupted change had written in",
+        "nothing": "nothing to do: no change was interrupted in",
+    }
+    what = console.count(report.record_count, "record")
+    title = f"{texts[report.outcome]} {console.printable(str(report.folder))}, {what}"
+    console.print_result(report, lambda: console.print_summary(title, {}), json=json)
+
+
+def history(folder: _Dataset, *, json: Json = False) -> None:
+    """Each line is a job: what it did with how many records and shards, why, and the digest of the
+    dataset afterwards.
+
+    Example: `recordsmith history out`
+    """
+    report = rs.history(folder)
+    console.print_result(report, lambda: _print_history(report), json=json)
+
+
+def _print_history(report: HistoryReport) -> None:
+    for change in report.changes:
+        counts = [
+            f"{word} {change[word]:,}" for word in ("records", "removed", "replaced", "shards")
+            if isinstance(change.get(word), int) and change[word]
+        ]  # fmt: skip
+        texts = [str(change[word]) for word in ("time", "reason") if word in change]
+        digest = f"digest {change['after']}" if "after" in change else ""
+        parts = [str(change.get("command", "?")), ", ".join(counts), *texts, digest]
+        print(console.printable("  ".join(filter(None, parts))))
 
 
 def _print_report(report: ReshardReport) -> None:

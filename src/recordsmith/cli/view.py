@@ -13,7 +13,8 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import At, Paths, Split, Where, one_or_all
-from recordsmith.cli.parsing import parse_positions
+from recordsmith.cli.parsing import names_findings, parse_positions
+from recordsmith.cli.records import chosen_records
 
 
 def view(
@@ -35,7 +36,12 @@ def view(
     Filter: `recordsmith view out --where 'image/class/label == 3'`
     """
     if at is not None:
-        positions = parse_positions(at)
+        is_found = names_findings(at)
+        positions = (
+            list(chosen_records(one_or_all(paths), split, at, None).positions)
+            if is_found
+            else parse_positions(at)
+        )
         options["at"] = positions[0] if len(positions) == 1 else positions
     if where is not None:
         options["where"] = where

@@ -27,6 +27,9 @@ __getattr__, __dir__, __all__ = lazy_names(
             "step_counts step_prefix"
         ),
         "examples": "begin_of bytes_text probe",
+        "findings_file": (
+            "FindingsFile FindingsWriter FoundPlace KEEP_RULES chosen read_findings record_name"
+        ),
         "indexing": "IndexReport index",
         "keypoint_classes": (
             "KeypointClass KeypointClasses MAX_KEYPOINTS join_keypoint_classes "
@@ -42,8 +45,8 @@ __getattr__, __dir__, __all__ = lazy_names(
             "locate_each locate_whole looks_like_records split_names"
         ),
         "manifest": (
-            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location read_begun_note "
-            "read_manifest"
+            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location listed_digest "
+            "read_begun_note read_manifest"
         ),
         "measuring": "readable_counts readable_values",
         "names": (
@@ -59,6 +62,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "record_document": (
             "contents_of feature_document json_value key_text kind_of section_documents to_document"
         ),
+        "record_positions": "RecordPositions dataset_digest",
         "selected_records": (
             "LocatedBlock RecordLocation SelectedRecords joined_shards records_of_part shard_parts"
         ),

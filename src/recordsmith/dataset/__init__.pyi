@@ -42,6 +42,13 @@ from recordsmith.dataset.episode_layout import step_prefix as step_prefix
 from recordsmith.dataset.examples import begin_of as begin_of
 from recordsmith.dataset.examples import bytes_text as bytes_text
 from recordsmith.dataset.examples import probe as probe
+from recordsmith.dataset.findings_file import KEEP_RULES as KEEP_RULES
+from recordsmith.dataset.findings_file import FindingsFile as FindingsFile
+from recordsmith.dataset.findings_file import FindingsWriter as FindingsWriter
+from recordsmith.dataset.findings_file import FoundPlace as FoundPlace
+from recordsmith.dataset.findings_file import chosen as chosen
+from recordsmith.dataset.findings_file import read_findings as read_findings
+from recordsmith.dataset.findings_file import record_name as record_name
 from recordsmith.dataset.indexing import IndexReport as IndexReport
 from recordsmith.dataset.indexing import index as index
 from recordsmith.dataset.keypoint_classes import MAX_KEYPOINTS as MAX_KEYPOINTS
@@ -83,6 +90,7 @@ from recordsmith.dataset.manifest import BegunNote as BegunNote
 from recordsmith.dataset.manifest import Manifest as Manifest
 from recordsmith.dataset.manifest import ShardEntry as ShardEntry
 from recordsmith.dataset.manifest import begun_location as begun_location
+from recordsmith.dataset.manifest import listed_digest as listed_digest
 from recordsmith.dataset.manifest import read_begun_note as read_begun_note
 from recordsmith.dataset.manifest import read_manifest as read_manifest
 from recordsmith.dataset.measuring import readable_counts as readable_counts
@@ -124,6 +132,8 @@ from recordsmith.dataset.record_document import key_text as key_text
 from recordsmith.dataset.record_document import kind_of as kind_of
 from recordsmith.dataset.record_document import section_documents as section_documents
 from recordsmith.dataset.record_document import to_document as to_document
+from recordsmith.dataset.record_positions import RecordPositions as RecordPositions
+from recordsmith.dataset.record_positions import dataset_digest as dataset_digest
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation
 from recordsmith.dataset.selected_records import SelectedRecords as SelectedRecords

@@ -7,12 +7,13 @@ point outside its folder.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -97,9 +98,33 @@ class Manifest:
     @property
     def last_fingerprint(self) -> str:
         """The fingerprint of the job that wrote this manifest; empty if unknown."""
-        steps = self.provenance.get("appended")
-        step = steps[-1] if isinstance(steps, list) and steps else self.provenance
-        return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
+        step = self.changes[-1] if self.changes else self.provenance
+        return str(step.get("fingerprint", ""))
+
+    @property
+    def changes(self) -> list[Mapping[str, Any]]:
+        """What jobs have changed in the dataset since it was written, the newest last."""
+        steps = self.provenance.get("changes")
+        return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+    @property
+    def digest(self) -> str:
+        """The digest of the shards, as `listed_digest`."""
+        return listed_digest(
+            (split, *msgspec.structs.astuple(shard))
+            for split, shards in self.splits.items()
+            for shard in shards
+        )
+
+    def changed(self, change: Mapping[str, Any], **fields: Any) -> Manifest:
+        """Return the manifest with other fields, after a change that is added to the history."""
+        # not the plan of the job that created the dataset, which would not reproduce this one
+        provenance = {
+            **self.provenance,
+            "fingerprint": change["fingerprint"],
+            "changes": [*self.changes, change],
+        }
+        return replace(self, provenance=provenance, **fields)
 
     @property
     def record_count(self) -> int:
@@ -170,6 +195,16 @@ class Manifest:
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
+def listed_digest(shards: Iterable[tuple[Any, ...]]) -> str:
+    """Return a digest of shards: split, file name, records, bytes and crc32c of each, in order.
+
+    Another one follows if a record is removed, replaced, appended or moved. Where the dataset is,
+    does not count.
+    """
+    text = json.dumps([list(shard) for shard in shards], ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | None:
     """Read the manifest of a folder; None if it does not exist."""
     location = as_folder(folder) / name
@@ -201,6 +236,9 @@ class BegunNote(msgspec.Struct, frozen=True):
     removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
     base: identifies the earlier dataset, if its shards stay: it is complete until then.
+    command: identifies the command that changes that dataset, so that it is known again.
+    replaced: shards that get other content, in a store that cannot rename.
+    is_replacing: whether they get it now, so that the earlier dataset is not complete.
     token: of the jobs that write together, in a store that cannot rename.
     is_takeover: whether they may replace what another plan has written.
     """
@@ -209,13 +247,17 @@ class BegunNote(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     base: str = ""
+    command: str = ""
+    replaced: tuple[str, ...] = ()
+    is_replacing: bool = False
     token: str = ""
     is_takeover: bool = False
     version: int = VERSION
 
     def allows(self, manifest: Manifest) -> bool:
         """Whether a dataset is complete while this note says that a job has begun."""
-        return bool(self.base) or self.fingerprint == manifest.last_fingerprint
+        is_earlier = bool(self.base) and not self.is_replacing
+        return is_earlier or self.fingerprint == manifest.last_fingerprint
 
     def to_bytes(self) -> bytes:
         return json.dumps(msgspec.structs.asdict(self)).encode()  # also of names that are not UTF-8
@@ -230,7 +272,7 @@ def read_begun_note(folder: Location) -> BegunNote | None:
     """Read the note of a folder; None if it does not exist."""
     try:
         note = msgspec.convert(json.loads(read_note(begun_location(folder))), BegunNote)
-        for name in (*note.removed, *note.renamed, *note.renamed.values()):
+        for name in (*note.removed, *note.replaced, *note.renamed, *note.renamed.values()):
             _plain_name(name)
     except FileAccessError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL):

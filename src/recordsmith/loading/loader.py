@@ -181,7 +181,11 @@ class Loader:
                 is_shuffled=shuffle is not False,
                 seed=seed,
             )
-        chosen = {"selection": source.describe(), "normalisation": maker.normalisation or None}
+        chosen = {
+            "selection": source.describe(),
+            "normalisation": maker.normalisation or None,
+            "dataset": source.digest(),
+        }
         described = {name: value for name, value in chosen.items() if value is not None}
         schedule = Schedule(order, share, epochs, described)
         missing_rows = "skip_errors removes rows; leave it out" if skip_errors else ""

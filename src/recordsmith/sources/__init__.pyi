@@ -39,7 +39,12 @@ from recordsmith.sources.flaws import LintCheck as LintCheck
 from recordsmith.sources.flaws import Severity as Severity
 from recordsmith.sources.given import source_of as source_of
 from recordsmith.sources.hugging_face import HuggingFace as HuggingFace
+from recordsmith.sources.leaving_out import numbers_of_names as numbers_of_names
 from recordsmith.sources.left_behind import check_left_behind as check_left_behind
+from recordsmith.sources.listing_digest import all_encoded as all_encoded
+from recordsmith.sources.listing_digest import encoded as encoded
+from recordsmith.sources.listing_digest import samples_digest as samples_digest
+from recordsmith.sources.listing_digest import source_digest as source_digest
 from recordsmith.sources.numbered import Coding as Coding
 from recordsmith.sources.numbered import Names as Names
 from recordsmith.sources.numbered import RowNames as RowNames

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from recordsmith.dataset import RECORD_SUFFIXES, has_split_word
+from recordsmith.dataset import KEEP_RULES, RECORD_SUFFIXES, has_split_word, read_findings
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_TABLES, FileTree, TreeSource
 from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, refusal
@@ -29,11 +29,12 @@ from recordsmith.sources.layouts import (
     marked,
     not_accepted,
 )
+from recordsmith.sources.leaving_out import FoundSamples, LeavingOut
 from recordsmith.sources.left_behind import Recogniser, concerns_of
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.support.errors import OptionError, SourceError, with_options
+from recordsmith.support.errors import OptionError, SourceError, option, with_options
 from recordsmith.support.explaining import check_word
 from recordsmith.support.lazy import LazyTable
 from recordsmith.support.words import count
@@ -73,6 +74,7 @@ class Detection:
         options.
     given_format, given: the format and the options of the caller.
     tree: the folder as it was scanned, for the first listing of the source.
+    found: files of findings whose samples are left out.
 
     Example:
         detection = rs.detect("flowers")
@@ -84,6 +86,7 @@ class Detection:
     given_format: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     tree: FileTree | None = field(default=None, compare=False, repr=False)
+    found: tuple[FoundSamples, ...] = ()
 
     @cached_property
     def reading(self) -> LayoutCandidate:
@@ -116,7 +119,7 @@ class Detection:
                 is_chosen = self.given_format is not None
                 self.tree.inspector = Recogniser(self.tree, self.reading.format, is_chosen)
             source.use_tree(self.tree)
-        return source
+        return LeavingOut(source, self.found) if self.found else source
 
     def describe(self, listing: Listing) -> str:
         """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
@@ -165,6 +168,8 @@ def detect(
     format: str | None = None,
     *,
     leave_out: str | Sequence[str] = (),
+    checks: str | Sequence[str] = (),
+    keep: str = "first",
     **options: Any,
 ) -> Detection:
     """Detect how a folder or file can be read.
@@ -175,7 +180,12 @@ def detect(
         path: a folder, a file, or a pattern of files.
         format: how to read it; None to detect it. One of those that `recordsmith detect --help`
             lists, such as `folder` or `coco`.
-        leave_out: files and folders of the folder to leave out: names, paths or patterns with `*`.
+        leave_out: files and folders of the folder to leave out: names, paths or patterns with `*`;
+            or the samples of a file that `lint` wrote with `findings`: `@findings.jsonl`.
+        checks: check of such a file whose samples are left out. A list of them; by default all
+            errors and warnings about single samples.
+        keep: which sample stays of each group of copies or similar images: first, largest (the
+            largest image), train (the first one in that split) or none.
         options: those of `SourceOptions`, such as `images="photos"`; those that are None are
             ignored. They choose between readings: an option that only one of them accepts selects
             it.
@@ -185,13 +195,35 @@ def detect(
 
     Raises:
         SourceError: unsupported file type.
-        OptionError: the format is unknown, or does not accept one of the options.
+        OptionError: the format is unknown, or does not accept one of the options; or a file of
+            findings is invalid, or not about this state of the source (when it is listed).
         FileAccessError: the path cannot be read.
 
     Example:
         >>> rs.detect("flowers").reading.format
         'folder'
     """
+    names = [leave_out] if isinstance(leave_out, str) else [*leave_out]
+    checks = (checks,) if isinstance(checks, str) else tuple(checks)
+    check_word("keep", keep, KEEP_RULES)
+    found = tuple(
+        FoundSamples(read_findings(name, "leave_out"), checks, keep)
+        for name in names
+        if name.startswith("@")
+    )
+    if checks and not found:
+        raise OptionError(
+            f"{option('checks')} needs a file of findings",
+            option="checks",
+            remedy=f"Pass {option('leave_out', '@findings.jsonl')}.",
+        )
+    patterns = [name for name in names if not name.startswith("@")]
+    return replace(_detect(path, format, patterns, options), found=found)
+
+
+def _detect(
+    path: PlaceLike, format: str | None, names: Sequence[str], options: Mapping[str, Any]
+) -> Detection:
     root = as_place(path)
     given = {name: value for name, value in options.items() if value is not None}
     if format is not None:
@@ -201,7 +233,6 @@ def detect(
             return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
-    names = [leave_out] if isinstance(leave_out, str) else [*leave_out]
     tree = FileTree(root, leave_out=[_path_below(root, name) for name in names])
     for name, below in zip(names, tree.leave_out, strict=True):
         is_inside = any(below.startswith(f"{other}/") for other in tree.leave_out)

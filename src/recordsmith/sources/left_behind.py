@@ -157,7 +157,8 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
         _Concern(line.describe(), _paths_of(line, read)) for line in left if line.kind in _LABELLED
     ]
     classes = {name.casefold() for name in listing.class_names or () if name is not None}
-    images = [line for line in left if line.noun == "image" and line.kind not in _LABELLED]
+    accounted = {*_LABELLED, Reason.REQUESTED}
+    images = [line for line in left if line.noun == "image" and line.kind not in accounted]
     for line in images:
         folders = [folder for folder in line.folders if _is_labelled(folder, classes)]
         if folders and account.counted(Role.IMAGE):

@@ -135,7 +135,10 @@ class SampleTable(LazySequence[Sample]):
     splits, groups: the names, and which each sample has.
     versions: one for all samples, or int64, (samples,).
     references: makes the reference of a sample from its number.
+    listed: int64, (samples,): the numbers in the listing of which these are some; None for all.
     """
+
+    listed: Int64Array | None = None
 
     def __init__(
         self,
@@ -174,6 +177,26 @@ class SampleTable(LazySequence[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         return self.select(range(len(self)))
+
+    def subset(self, numbers: Int64Array) -> SampleTable:
+        """Return some of the samples."""
+        names, references = self.names, self.references
+        part = SampleTable(
+            Names(names.encoded[numbers])
+            if isinstance(names, Names)
+            else [names[number] for number in numbers.tolist()],
+            self.sizes[numbers],
+            labels=None if self.labels is None else self.labels[numbers],
+            splits=None if self.splits is None else (self.splits[0], self.splits[1][numbers]),
+            groups=None if self.groups is None else (self.groups[0], self.groups[1][numbers]),
+            version=self.versions[numbers]
+            if isinstance(self.versions, np.ndarray)
+            else self.versions,
+            references=None if references is None else lambda row: references(int(numbers[row])),
+            rarest=None if self.rarest is None else self.rarest[numbers],
+        )
+        part.listed = numbers if self.listed is None else self.listed[numbers]
+        return part
 
     def select(self, numbers: Sequence[int] | Int64Array) -> Iterator[Sample]:
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):

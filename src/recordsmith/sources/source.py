@@ -31,6 +31,8 @@ class Listing:
     arrow_schema: of a table; see `Manifest`.
     account: which file of the source's folder is read as what, or left out and why; None for a
         source without a folder.
+    dataset_paths: what `recordsmith.open` opens, of a source of TFRecord files.
+    digest: of the listing before samples were left out (`source_digest`); None if none were.
     """
 
     samples: Sequence[Sample]
@@ -44,6 +46,8 @@ class Listing:
     categories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     arrow_schema: str | None = None
     account: Account | None = field(default=None, compare=False)
+    dataset_paths: Any = field(default=None, compare=False)
+    digest: str | None = field(default=None, compare=False)
 
     def with_account(self, account: Account | None) -> Listing:
         """The same with an account, and a notice for each of its lines that is left out."""

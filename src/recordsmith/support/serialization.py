@@ -10,6 +10,9 @@ from typing import Any
 
 _COUNTS = {
     "appended_count": "appended",
+    "removed_count": "removed",
+    "replaced_count": "replaced",
+    "rewritten_count": "rewritten",
     "class_count": "classes",
     "expected_count": "expected",
     "file_count": "files",

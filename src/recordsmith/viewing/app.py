@@ -18,9 +18,17 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from recordsmith.dataset import Dataset, Paths, key_text
+from recordsmith.dataset import (
+    Dataset,
+    FindingsWriter,
+    Paths,
+    RecordPositions,
+    key_text,
+    locate_each,
+)
 from recordsmith.format.example import keys
 from recordsmith.image import COLOUR_COUNT, label_colour
+from recordsmith.stores import Location, MemoryStore
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.support.work import processor_count
 from recordsmith.viewing.completion import complete
@@ -99,6 +107,7 @@ class ViewerApp:
                 Route("/api/groups", self._groups),
                 Route("/api/facets", self._facet_counts),
                 Route("/api/complete", self._complete),
+                Route("/api/marked", self._marked),
                 Route("/api/report/{kind}", self._report_state, methods=["GET", "DELETE"]),
                 Route("/report/{kind}", self._report),
                 Route("/api/preview", self._preview),
@@ -258,6 +267,28 @@ class ViewerApp:
             return complete(text, cursor, kinds, values)
 
         return _json(await to_thread.run_sync(describe))
+
+    @cached_property
+    def _positions(self) -> RecordPositions:
+        return RecordPositions(locate_each(self.records.view.origin.places))
+
+    async def _marked(self, request: Request) -> Response:
+        """Some records as a file of findings, whose positions count in the whole dataset."""
+        listed = request.query_params.get("positions", "").split(",")[:_MAX_LISTED]
+        if not all(map(_is_number, listed)) or max(map(int, listed)) >= len(self.records):
+            raise OptionError(option="positions", expected="positions of records")
+
+        def write() -> bytes:
+            file = Location(MemoryStore(), "marked.jsonl")
+            writer = FindingsWriter(file, "view", {}, overwrite=True, positions=self._positions)
+            for position in map(int, listed):
+                shard, number, _ = self.records.locate(position)
+                writer.add_record("marked", "warning", shard.location, number, "marked")
+            writer.save()
+            return file.read()
+
+        data = await to_thread.run_sync(write)
+        return Response(data, media_type="application/x-ndjson")
 
     # -- reports and batches -------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "packing.pack_report": "PackReport",
         "reshaping.append": "AppendReport append",
         "reshaping.edits": "Edits",
+        "reshaping.in_place": "EditReport edit_in_place",
+        "reshaping.recovery": "HistoryReport RecoverReport history recover",
         "reshaping.reshard": "ReshardReport edit reshard",
         "reshaping.salvage": "SalvageReport SalvagedShard salvage",
     },

@@ -20,6 +20,12 @@ from recordsmith.writing.packing.pack_report import PackReport as PackReport
 from recordsmith.writing.reshaping.append import AppendReport as AppendReport
 from recordsmith.writing.reshaping.append import append as append
 from recordsmith.writing.reshaping.edits import Edits as Edits
+from recordsmith.writing.reshaping.in_place import EditReport as EditReport
+from recordsmith.writing.reshaping.in_place import edit_in_place as edit_in_place
+from recordsmith.writing.reshaping.recovery import HistoryReport as HistoryReport
+from recordsmith.writing.reshaping.recovery import RecoverReport as RecoverReport
+from recordsmith.writing.reshaping.recovery import history as history
+from recordsmith.writing.reshaping.recovery import recover as recover
 from recordsmith.writing.reshaping.reshard import ReshardReport as ReshardReport
 from recordsmith.writing.reshaping.reshard import edit as edit
 from recordsmith.writing.reshaping.reshard import reshard as reshard

@@ -40,6 +40,9 @@ def pack_other(store: MemoryStore) -> None:
     pack(store, shards={"train": 2, "val": 2}, seed=2, overwrite=True)
 
 
+NEW = rs.Rows([{"id": n, "name": f"new {n}"} for n in (2, 31)])
+
+
 def damage(store: MemoryStore) -> None:
     """A bit in the middle of a shard."""
     shard = next(
@@ -99,6 +102,16 @@ def edit(store: MemoryStore) -> None:
     rs.edit(Location(store, "in"), Location(store, "out"), rename={"name": "title"}, threads=1)
 
 
+def remove(store: MemoryStore) -> None:
+    rs.edit_in_place(Location(store, "out"), where="id not in (3, 7, 20)", threads=1)
+
+
+def replace(store: MemoryStore) -> None:
+    rs.edit_in_place(
+        Location(store, "out"), replace=Location(store, "in"), on="id", threads=1
+    )  # fmt: skip
+
+
 JOBS: dict[str, tuple[Job, list[Job]]] = {
     "pack": (pack, []),
     "pack over the same plan": (lambda store: pack(store, overwrite=True), [pack]),
@@ -116,6 +129,8 @@ JOBS: dict[str, tuple[Job, list[Job]]] = {
         append,
         [compressed_source, lambda store: pack(store, compression="zlib")],
     ),
+    "remove": (remove, [pack]),
+    "replace": (replace, [lambda store: rs.pack(NEW, Location(store, "in")), pack]),
     "salvage": (salvage, [source, damage]),
     "salvage over another dataset": (
         lambda store: salvage(store, overwrite=True),
@@ -140,8 +155,9 @@ def test_killed_at_every_change(name: str) -> None:
         f".recordsmith/{file}{end}" for file in listed for end in (".index", ".columns")
     }
     assert sum(key.endswith(".index") for key in kept) == len(listed)
-    # only pack writes columns, and append keeps those of the shards that stay
-    column_count = {"pack": len(listed), "append": 3}.get(name.split(" ", maxsplit=1)[0], 0)
+    # only pack writes columns; the others keep those of the shards that stay
+    column_counts = {"pack": len(listed), "append": 3, "remove": 1, "replace": 1}
+    column_count = column_counts.get(name.split(" ", maxsplit=1)[0], 0)
     assert sum(key.endswith(".columns") for key in kept) == column_count
     complete = [None, ids(before), ids(undisturbed)]
     taken_over = copied(before)
@@ -158,6 +174,11 @@ def test_killed_at_every_change(name: str) -> None:
         again = copied(killed)
         job(again)
         assert content(again, "out") == wanted, changes
+        if name.split(maxsplit=1)[0] in ("append", "remove", "replace"):
+            again = copied(killed)
+            report = rs.recover(Location(again, "out"))
+            assert content(again, "out") in (content(before, "out"), wanted), changes
+            assert report.record_count == sum(map(len, (ids(again) or {}).values()))
         again = copied(killed)
         pack(again, seed=3, shards=1, overwrite=True)
         found = content(again, "out")

@@ -30,6 +30,7 @@ JOBS: dict[str, tuple[bool, Callable[[Path, Location], object]]] = {
     "overwrite": (True, lambda data, out: rs.reshard(data, out, shards=2, overwrite=True)),
     "edit": (False, lambda data, out: rs.edit(data, out, drop=["id"])),
     "append": (True, rs.append),
+    "remove": (True, lambda _, out: rs.edit_in_place(out, without=[1])),
     "repair": (False, rs.salvage),
     "csv": (False, lambda data, out: rs.export(data, out, "csv")),
     "parquet": (True, lambda data, out: rs.export(data, out, "parquet", overwrite=True)),

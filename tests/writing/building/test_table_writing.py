@@ -370,7 +370,7 @@ def test_an_interrupted_append(tmp_path: Path) -> None:
     for name in ("out", "more"):
         write(as_folder(tmp_path / name), {0: [table(0, 30)]})
     stopped_after_the_manifest_was_removed(lambda: rs.append(tmp_path / "more", out))
-    with raises(OptionError, option="out", match="interrupted append"):
+    with raises(OptionError, option="out", match="recordsmith recover"):
         begin_table(out)
     abandon_table(begin_table(out, overwrite=True))
     assert decoded(rs.open(out)) == 2 * [stored(row) for row in ROWS[:30]]

@@ -167,7 +167,7 @@ def test_tasks_keep_an_interrupted_append(
         rs.append(tmp_path / "more", out)
 
     assert killed_before(10**6, stopped)
-    with raises(rs.OptionError, option="out", match="interrupted append"):
+    with raises(rs.OptionError, option="out", match="recordsmith recover"):
         list(map(rs.run, plan.tasks()))
     assert rs.append(tmp_path / "more", out).shard_count == 2
     assert rs.verify(out).is_good

@@ -96,7 +96,7 @@ def test_appended_again_and_again(packed: Location, more: Location) -> None:
     ids = [*range(9), *range(100, 106), 200, *range(100, 106)]
     assert numbered.ids_of(rs.open(packed, split="train")) == ids
     assert rs.verify(packed).is_good
-    steps = json.loads((packed / "dataset.json").read())["provenance"]["appended"]
+    steps = json.loads((packed / "dataset.json").read())["provenance"]["changes"]
     assert [step["records"] for step in steps] == [6, 1, 6]
 
 

@@ -37,11 +37,20 @@ from recordsmith.checking.comparing.features import (
     value_digest,
 )
 from recordsmith.checking.shard_summaries import output_compression
-from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardRange, dataset_of, records_of
+from recordsmith.dataset import (
+    Dataset,
+    FindingsWriter,
+    LocatedBlock,
+    Paths,
+    ShardRange,
+    dataset_of,
+    records_of,
+)
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
 from recordsmith.format.example.spans import payload_views
 from recordsmith.format.wire import RecordBlock
+from recordsmith.stores import PlaceLike
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
 from recordsmith.support.words import suggest_names
@@ -76,6 +85,8 @@ def diff(
     *,
     split: str | None = None,
     by: str | None = None,
+    findings: PlaceLike | None = None,
+    overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiffReport:
@@ -90,6 +101,9 @@ def diff(
             what changed in a record. Detected is the first of `difference.KEY_FEATURES` that most
             records have, with different values in all differing records of each side. Records that
             it does not pair count as records only in A and only in B.
+        findings: also write the places of all differing records of `a` to this file, for `without`:
+            changed, only-in-a, in-another-split.
+        overwrite: replace existing files.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`; the total grows if records must be
             read again.
@@ -100,7 +114,8 @@ def diff(
     Raises:
         CorruptDataError: a record is damaged or a shard is missing; use `verify` to list all.
         FileAccessError: as in `recordsmith.open`.
-        OptionError: as in `recordsmith.open`, or no record has the feature `by`.
+        OptionError: as in `recordsmith.open`, or no record has the feature `by`, or the file
+            `findings` exists.
 
     Example:
         report = rs.diff("out", "copy")
@@ -108,6 +123,10 @@ def diff(
     """
     sides = (_Side.of(dataset_of(a, split)), _Side.of(dataset_of(b, split)))
     matching = _Matching(sides, WorkerPool(thread_count(threads), progress))
+    origin = sides[0].dataset.view.origin.places
+    writer = FindingsWriter.of_dataset(
+        findings, "diff", origin, overwrite=overwrite, split=split, by=by
+    )
     matching.match_all()
     if by is not None:
         _check_key(by, sides)
@@ -117,8 +136,30 @@ def diff(
     report.same_count = matching.count
     report.is_same_order = matching.is_same_order()
     report.moves = matching.moves()
-    _compare_rest(report, matching, by)
+    pairs, lone = _compare_rest(report, matching, by)
+    if writer is not None:
+        moved = matching.moved() if report.splits_are_comparable else (lone[:0], lone[:0])
+        _write_places(writer, sides, pairs, lone, moved)
     return report
+
+
+def _write_places(
+    writer: FindingsWriter,
+    sides: tuple[_Side, _Side],
+    pairs: Positions,
+    lone: Int64Array,
+    moved: Positions,
+) -> None:
+    """Write the records of A that differ, by kind, in order; pairs have their records of B."""
+    for check, (of_a, of_b) in {"changed": pairs, "in-another-split": moved}.items():
+        for a, b in zip(of_a.tolist(), of_b.tolist(), strict=True):
+            place, other = sides[0].place(a), sides[1].place(b)
+            found = f"split {other.split} in B" if check != "changed" else f"differs from {other}"
+            writer.add_record(check, "warning", place.path, place.record, found)
+    for a in lone.tolist():
+        place = sides[0].place(a)
+        writer.add_record("only-in-a", "warning", place.path, place.record, "B lacks it")
+    writer.save()
 
 
 @dataclass
@@ -340,6 +381,13 @@ class _Matching:
         splits = self.splits_of(0, of_a) * len(self.splits) + self.splits_of(1, of_b)
         return not any((np.diff(of_b[splits == pair]) < 0).any() for pair in np.unique(splits))
 
+    def moved(self) -> Positions:
+        """Return the matched records in splits of different names."""
+        of_a = np.flatnonzero(self.partners >= 0)
+        of_b = self.partners[of_a]
+        is_moved = self.splits_of(0, of_a) != self.splits_of(1, of_b)
+        return of_a[is_moved], of_b[is_moved]
+
     def moves(self) -> tuple[Move, ...]:
         """Count matched records in splits of different names."""
         of_a = np.flatnonzero(self.partners >= 0)
@@ -419,14 +467,16 @@ def _report(sides: tuple[_Side, _Side]) -> DiffReport:
     )
 
 
-def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> None:
+def _compare_rest(
+    report: DiffReport, matching: _Matching, by: str | None
+) -> tuple[Positions, Int64Array]:
     """Compare records without a match: changed records, and records in only one dataset."""
     rest = matching.rest()
+    pairs: Positions = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if not len(rest[0]) and not len(rest[1]):
-        return
+        return pairs, rest[0]
     known = [side.key_features() for side in matching.sides if side.record_count]
     keys = [key for key in KEY_FEATURES if all(features.get(key) for features in known)]
-    pairs: Positions = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(rest[0]) and len(rest[1]):
         for key in [by] if by is not None else keys:
             positions, digests = matching.digests(rest, partial(_key_digest, key))
@@ -442,6 +492,7 @@ def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> No
     report.changed_count = len(pairs[0])
     report.left_only_count, report.right_only_count = map(len, lone)
     _list_records(report, matching, report.by or next(iter(keys), None), pairs, lone)
+    return pairs, lone[0]
 
 
 def _key_digest(key: str, payload: memoryview) -> bytes | None:

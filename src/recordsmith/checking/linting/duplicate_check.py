@@ -111,8 +111,11 @@ def check_similar(
     samples: Sequence[Sample],
     reader: SampleReader,
     findings: Findings,
-) -> None:
-    """Add similar images; `numbers` are those of samples with different images, `shapes` of all."""
+) -> Mapping[LintCheck, Sequence[tuple[int, int]]]:
+    """Add similar images; `numbers` are those of samples with different images, `shapes` of all.
+
+    Returns the numbers of each of them and of the earlier one that it is similar to.
+    """
     chosen = np.array(numbers, np.int64)
     all_shapes = np.frombuffer(shapes, np.int8).reshape(-1, SHAPE_BYTES)
     (within, across), left_out_count = find_similar(all_shapes[chosen], splits[chosen])
@@ -131,6 +134,7 @@ def check_similar(
             "images of this source are as similar"
         )
         findings.add(DuplicateCheck.ALIKE_IMAGES, LintExample("", text))
+    return pairs
 
 
 def _add(

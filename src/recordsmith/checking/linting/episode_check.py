@@ -415,6 +415,7 @@ def compare_episodes(
     def add(check: LintCheck, number: int, found: str, **about: Any) -> None:
         file, place = place_of(reader, samples[number])
         severity = about.pop("severity", None)
+        findings.number = None if "other" in about else number  # copies are places of groups
         findings.add(check, LintExample(file, found, place, **about), severity=severity)
 
     first: dict[int, int] = {}

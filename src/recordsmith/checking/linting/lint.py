@@ -23,6 +23,12 @@ from recordsmith.checking.linting.episode_check import (
     EpisodeFacts,
     compare_episodes,
 )
+from recordsmith.checking.linting.lint_places import (
+    LintPlaces,
+    add_duplicates,
+    add_same_episodes,
+    add_similar,
+)
 from recordsmith.checking.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.checking.linting.sample_check import (
     PIXEL_CHECKS,
@@ -31,6 +37,7 @@ from recordsmith.checking.linting.sample_check import (
     SampleCheck,
 )
 from recordsmith.checking.linting.sample_images import place_of
+from recordsmith.dataset import FindingsWriter, RecordPositions, as_places, locate_each
 from recordsmith.sources import (
     Check,
     Flaw,
@@ -41,8 +48,10 @@ from recordsmith.sources import (
     SampleTable,
     Source,
     collect,
+    source_digest,
     source_of,
 )
+from recordsmith.stores import PlaceLike
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import option, shown_value
 from recordsmith.support.explaining import unknown_word
@@ -58,6 +67,8 @@ def lint(
     deep: bool = True,
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
+    findings: PlaceLike | None = None,
+    overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LintReport:
@@ -72,6 +83,9 @@ def lint(
         ignore: check to leave out, such as similar-images. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
+        findings: also write all places to this file, for `leave_out`, `together` and `without`:
+            every sample with a finding, and all members of the groups of copies and similar images.
+        overwrite: replace existing files.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
@@ -80,7 +94,8 @@ def lint(
 
     Raises:
         SourceError: the source cannot be listed.
-        OptionError: an argument is invalid, such as the name of a check.
+        OptionError: an argument is invalid, such as the name of a check; or the file `findings`
+            exists.
         FileAccessError: a folder or an annotation file cannot be read.
 
     Example:
@@ -94,7 +109,22 @@ def lint(
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = WorkerPool(thread_count(threads), progress)
-    return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
+    listing = source.list_samples()
+    writer = None
+    if findings is not None:
+        paths = listing.dataset_paths
+        writer = FindingsWriter(
+            findings,
+            "lint",
+            {"deep": deep, "ignored": [str(c) for c in all_checks() if c not in selected]},
+            overwrite=overwrite,
+            positions=None if paths is None else RecordPositions(locate_each(as_places(paths))),
+            source=source_digest(listing),
+        )
+    report = lint_listing(listing, work, deep=deep, selected=selected, writer=writer)
+    if writer is not None:
+        writer.save()
+    return report
 
 
 def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
@@ -108,19 +138,27 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
 
 
 def lint_listing(
-    listing: Listing, work: WorkerPool, *, deep: bool, selected: Collection[LintCheck] | None = None
+    listing: Listing,
+    work: WorkerPool,
+    *,
+    deep: bool,
+    selected: Collection[LintCheck] | None = None,
+    writer: FindingsWriter | None = None,
 ) -> LintReport:
-    """Check the samples of a listing; see `lint`."""
+    """Check the samples of a listing; see `lint`. A writer gets all places."""
     selected = all_checks() if selected is None else selected
-    findings = Findings()
+    findings = Findings(with_places=writer is not None)
     columns = collect(listing.samples)
+    places = None if writer is None else LintPlaces(writer, listing, columns, selected)
     splits = _split_numbers(listing, columns)
     report = LintReport(len(columns), is_deep=deep)
     if deep:
-        counts = _check_samples(listing, splits, work, findings, report, selected)
+        counts = _check_samples(listing, splits, work, findings, report, selected, places)
     else:
         counts = _label_counts(columns, splits, listing)
     _add_notices(listing, findings)
+    if places is not None:
+        places.add_all(findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings)
@@ -137,11 +175,12 @@ def _check_samples(
     findings: Findings,
     report: LintReport,
     selected: Collection[LintCheck],
+    places: LintPlaces | None,
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    contents, annotations, shapes = array("Q"), array("Q"), bytearray()
+    contents, annotations, shapes, pixels = array("Q"), array("Q"), bytearray(), array("Q")
     counts: Counter[tuple[str | None, int]] = Counter()
     mask_values: MaskValues = {}
     episodes: dict[int, EpisodeFacts] = {}
@@ -154,6 +193,7 @@ def _check_samples(
             samples_ahead,
             decode=not (PIXEL_CHECKS | {*DuplicateCheck}).isdisjoint(selected),
             decode_frames=not (PIXEL_CHECKS | FRAME_CHECKS).isdisjoint(selected),
+            with_places=places is not None,
         )
         checked = stack.enter_context(
             closing(
@@ -166,6 +206,9 @@ def _check_samples(
         )
         for part in checked:
             findings.extend(part.findings)
+            if places is not None:
+                places.add_all(part.findings, first=len(contents))
+                pixels.extend(part.pixels)
             report.image_count += part.image_count
             episodes |= {len(contents) + row: facts for row, facts in part.episodes.items()}
             contents.extend(part.contents)
@@ -179,12 +222,22 @@ def _check_samples(
         first = check_duplicates(
             contents, annotations, splits.tolist(), samples, listing.reader, findings
         )
+        pairs: Mapping[LintCheck, Any] = {}
         if not SIMILAR_CHECKS.isdisjoint(selected):
-            check_similar(shapes, first, splits, samples, listing.reader, findings)
+            pairs = check_similar(shapes, first, splits, samples, listing.reader, findings)
+        if places is not None:
+            add_duplicates(places, contents, annotations, splits, pixels)
+            add_similar(places, pairs, contents, splits, pixels)
     for key, (name, values) in mask_values.items():
         if are_drawn_for_viewing(values):
             findings.add(ImageCheck.MASK_0_255, LintExample(name, f"the values of {key!r}"))
+    if places is not None:
+        findings.places = []  # groups have those of duplicates; the values of masks have none
+        add_same_episodes(places, {number: facts.digest for number, facts in episodes.items()})
     compare_episodes(episodes, splits, samples, listing.reader, findings)
+    if places is not None:
+        places.add_all(findings)
+        findings.number, findings.places = None, []
     return counts
 
 

@@ -125,10 +125,18 @@ def _shown(
 
 
 class Findings:
-    """Collects findings."""
+    """Collects findings.
 
-    def __init__(self) -> None:
+    places: all places, with the number of the sample (None: of no single one); None to keep none.
+    number: that of the sample whose findings are added.
+    """
+
+    def __init__(self, *, with_places: bool = False) -> None:
         self._by_check: dict[tuple[LintCheck, Severity], LintFinding] = {}
+        self.places: list[tuple[int | None, LintCheck, Severity, LintExample]] | None = (
+            [] if with_places else None
+        )
+        self.number: int | None = None
 
     def add(
         self,
@@ -140,6 +148,8 @@ class Findings:
         """Add places; `count` if there are more than the examples."""
         if severity is None:
             severity = check.severity
+        if self.places is not None:
+            self.places += [(self.number, check, severity, example) for example in examples]
         finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
         finding.count += len(examples) if count is None else count
         kept = examples[: MAX_EXAMPLES - len(finding.examples)]

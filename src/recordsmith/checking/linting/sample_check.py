@@ -186,6 +186,7 @@ class Checked:
     classes: number of images by split and label.
     episodes: what is compared between episodes, by the number of the sample in these.
     mask_values: the values of all masks.
+    pixels: height times width of each image; 0 without one that is decoded.
     """
 
     findings: Findings = field(default_factory=Findings)
@@ -196,6 +197,7 @@ class Checked:
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
     episodes: dict[int, EpisodeFacts] = field(default_factory=dict)
     mask_values: MaskValues = field(default_factory=dict)
+    pixels: list[int] = field(default_factory=list)
 
 
 class SampleCheck:
@@ -209,15 +211,17 @@ class SampleCheck:
         *,
         decode: bool = True,
         decode_frames: bool = True,
+        with_places: bool = False,
     ) -> None:
         self._reader = reader
         self._decode = decode
         self._decode_frames = decode_frames
+        self._with_places = with_places
         self._samples_ahead = samples_ahead
         self._class_count = None if class_names is None else len(class_names)
 
     def check(self, samples: Sequence[Sample]) -> Checked:
-        checked = Checked()
+        checked = Checked(Findings(with_places=self._with_places))
         for item in self._samples_ahead.each(samples):
             self._check(item, checked)
         return checked
@@ -225,6 +229,7 @@ class SampleCheck:
     def _check(self, item: SampleToRead, checked: Checked) -> None:
         sample, findings = item.sample, checked.findings
         name, row = place_of(self._reader, sample)
+        findings.number = len(checked.contents)
 
         def note(what: str, where: str) -> None:
             check = what.check if isinstance(what, Flaw) else Check.CHANGED
@@ -247,11 +252,13 @@ class SampleCheck:
             if problems[0][0] is not ImageCheck.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
         data = image_in(features) if episode is None else None
-        pixel_hash, shape = 0, bytes(SHAPE_BYTES)
+        pixel_hash, shape, pixel_count = 0, bytes(SHAPE_BYTES), 0
         if episode is not None:
             self._check_episode(name, row, episode, checked)
         elif data is not None:
-            pixel_hash, shape = self._check_image(name, row, data, features, checked)
+            image = self._check_image(name, row, data, features, checked)
+            pixel_hash, shape, pixel_count = image
+        checked.pixels.append(pixel_count)
         checked.contents.append(pixel_hash)
         checked.shapes += shape
         checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
@@ -286,8 +293,8 @@ class SampleCheck:
 
     def _check_image(
         self, name: str, row: str, data: bytes, features: Mapping[str, Any], checked: Checked
-    ) -> tuple[int, bytes]:
-        """Decode an image and check it; return a hash of its pixels and its shape."""
+    ) -> tuple[int, bytes, int]:
+        """Decode an image and check it; return a hash of its pixels, its shape, their number."""
         content, shape = hash_of(data), bytes(SHAPE_BYTES)
 
         def add(check: LintCheck, found: str, severity: Severity | None = None) -> None:
@@ -307,7 +314,7 @@ class SampleCheck:
                 checked.image_count += 1
         except DataError as error:
             add(ImageCheck.UNREADABLE_IMAGE, error.detail)
-            return content, shape
+            return content, shape, 0
         stated = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
         if stated[0] is not None and stated != (head.height, head.width):
             add(
@@ -324,7 +331,7 @@ class SampleCheck:
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
                 None if depends else Severity.NOTE,
             )
-        return content, shape
+        return content, shape, head.height * head.width
 
     def _check_mask(self, key: str, name: str, data: bytes, checked: Checked) -> None:
         try:

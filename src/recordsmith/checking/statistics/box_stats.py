@@ -78,11 +78,14 @@ class BoxBuilder(Builder):
         self._widths, self._heights, self._areas = (NumberBuilder() for _ in range(3))
         self._counts: Counter[str] = Counter()  # the counts of BoxStats by name
 
-    def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> None:
-        """Add the boxes of some records; `places` numbers the records."""
+    def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> Int64Array:
+        """Add the boxes of some records; `places` numbers the records.
+
+        Returns the places of records with an invalid box.
+        """
         if not any(key in blocks for key in BOX):
             self._per_image.add(np.zeros(len(places), np.int64), hash_positions(places))
-            return
+            return places[:0]
         sides, rows_of = zip(*(_coordinates(blocks.get(key)) for key in BOX), strict=True)
         per_record = [np.bincount(rows, minlength=len(places)) for rows in rows_of]
         is_even = np.all([counts == per_record[0] for counts in per_record], axis=0)
@@ -116,6 +119,7 @@ class BoxBuilder(Builder):
             outside=int(np.count_nonzero(is_outside)),
             mismatched=len(places) - int(np.count_nonzero(is_even)),
         )
+        return np.concatenate([places[rows[~is_box | is_outside]], places[~is_even]])
 
     def finish(self) -> BoxStats | None:
         if not self._counts:

@@ -79,15 +79,17 @@ class ImageBuilder(Builder):
         self._sizes = NumberBuilder()
         self._unreadable = 0
 
-    def add(self, values: BytesArray, hashes: Hashes) -> Int64Array:
-        """Add those of some values that begin like images; return the indices of the images."""
-        indices, sides = [], []
+    def add(self, values: BytesArray, hashes: Hashes) -> tuple[Int64Array, Int64Array]:
+        """Add those of some values that begin like images; return the indices of the images, and
+        of those that cannot be read.
+        """
+        indices, sides, unreadable = [], [], []
         for number, view in enumerate(values.views()):
             if not starts_like_image(view):
                 continue
             header = find_image_header(view)
             if header is None or max(header.height, header.width) > _LARGEST_SIDE:
-                self._unreadable += 1
+                unreadable.append(number)
                 continue
             self._formats[header.format] += 1
             self._channels[header.channels] += 1
@@ -101,7 +103,8 @@ class ImageBuilder(Builder):
             self._widths.add(widths, hashes)
             self._pixels.add(heights * widths, hashes)
             self._sizes.add(widths << 32 | heights, hashes)
-        return chosen
+        self._unreadable += len(unreadable)
+        return chosen, np.array(unreadable, np.int64)
 
     def finish(self) -> ImageStats:
         heights, sizes = self._heights.finish(), self._sizes.finish().sample

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -25,11 +25,11 @@ from recordsmith.checking.statistics.image_stats import ImageBuilder
 from recordsmith.checking.statistics.keypoint_stats import KeypointBuilder
 from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.checking.statistics.number_stats import NumberBuilder
-from recordsmith.checking.statistics.sampling import Builder, Hashes, hash_positions
+from recordsmith.checking.statistics.sampling import Builder, Hashes, ProblemPlaces, hash_positions
 from recordsmith.format.example import BytesArray, context_as_example
 from recordsmith.format.example.class_lists import CLASS_LISTS
 from recordsmith.format.example.kernel.payloads import classify_many
-from recordsmith.format.example.keys import CLASS_CONFIDENCE, MASK, MASK_DTYPE, is_mask_key
+from recordsmith.format.example.keys import BOX, CLASS_CONFIDENCE, MASK, MASK_DTYPE, is_mask_key
 from recordsmith.format.example.payload import PAYLOAD_KINDS
 from recordsmith.format.example.spans import (
     have_many_entries,
@@ -80,10 +80,22 @@ def _counting(owners: Int64Array) -> Iterator[None]:
 class RecordBuilder(Builder):
     """Collects the records of a few shards of one split."""
 
-    _fixed = ("left_out", "_split", "_mask_limits")
+    _fixed = ("left_out", "_split", "_mask_limits", "_named", "_keeps_places")
 
-    def __init__(self, split: str, mask_limits: MutableMapping[str, int]) -> None:
-        """`mask_limits`: limits of the masks of other parts, by feature."""
+    def __init__(
+        self,
+        split: str,
+        mask_limits: MutableMapping[str, int],
+        named: Collection[int] | None = None,
+    ) -> None:
+        """
+        Args:
+            mask_limits: limits of the masks of other parts, by feature.
+            named: the labels with a class name; None to keep no places.
+        """
+        self.found = ProblemPlaces()
+        self._keeps_places = named is not None
+        self._named = np.array([*(named or ())], np.int64)
         self.record_count = 0
         self.sizes = NumberBuilder()
         self.payloads: Counter[str] = Counter()
@@ -176,6 +188,8 @@ class RecordBuilder(Builder):
         for key, block in blocks.items():
             feature = self.sections[name][key]
             feature.add(block, places, hashes)
+            if self._keeps_places:
+                self._find_values(block, places)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
                 has_shares = key in CLASS_LISTS and CLASS_CONFIDENCE in blocks
@@ -190,10 +204,24 @@ class RecordBuilder(Builder):
             elif key == MASK and "bytes" in block.values:
                 self._add_raw_masks(block, blocks, places)
         if name != "feature_lists":
-            self.boxes.add(blocks, places)
+            invalid = self.boxes.add(blocks, places)
+            if self._keeps_places:
+                self.found.add("invalid-boxes", BOX[0].rpartition("/")[0], invalid)
             self.keypoints.add(blocks, len(places))
         if name != "context":
             self.episodes.add(blocks, places, is_lists=name == "feature_lists")
+
+    def _find_values(self, block: FeatureBlock, places: Int64Array) -> None:
+        """Keep the places of values that findings are about."""
+        for kind, values, rows, _ in block.pieces():
+            if kind == "float":
+                wrong = ~np.isfinite(values)
+                self.found.add("not-finite", block.key, places[rows[wrong]])
+            elif kind == "int64" and is_label(block.key):
+                labels = np.asarray(values)
+                self.found.add("label-negative", block.key, places[rows[labels < 0]])
+                unknown = (labels >= 0) & (len(self._named) > 0) & ~np.isin(labels, self._named)
+                self.found.add("label-unnamed", block.key, places[rows[unknown]])
 
     def _add_images(self, feature: FeatureBuilder, block: FeatureBlock, places: Int64Array) -> None:
         assert feature.bytes is not None
@@ -201,7 +229,9 @@ class RecordBuilder(Builder):
         for _, values, rows, first in block.pieces():
             if isinstance(values, BytesArray):
                 hashes = hash_positions(places[rows], first)
-                chosen = feature.bytes.images.add(values, hashes)
+                chosen, unreadable = feature.bytes.images.add(values, hashes)
+                if self._keeps_places:
+                    self.found.add("unreadable-images", block.key, places[rows[unreadable]])
                 if is_mask_key(block.key) and len(chosen):
                     self._add_masks(block.key, values[chosen], hashes[chosen])
 

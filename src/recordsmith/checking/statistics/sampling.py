@@ -7,6 +7,7 @@ number of the value in it. It is the same for any threads, processes and order o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -99,6 +100,28 @@ class Builder:
         for name, theirs in vars(other).items():
             if name not in self._fixed:
                 setattr(self, name, _merged(getattr(self, name), theirs))
+
+
+class ProblemPlaces:
+    """The place numbers of records with a problem, by kind of finding and feature."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], list[Int64Array]] = {}
+
+    def add(self, kind: str, feature: str, places: Int64Array) -> None:
+        """Add records, in ascending order of all that are added; some may be repeated."""
+        if len(places):
+            self._places.setdefault((kind, feature), []).append(np.unique(places))
+
+    def merge(self, other: ProblemPlaces) -> None:
+        for key, places in other._places.items():
+            self._places.setdefault(key, []).extend(places)
+
+    def of(self, kind: str, feature: str) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of the shard and of the record in it, each once."""
+        pieces = self._places.get((kind, feature), ())
+        for place in np.unique(np.concatenate([np.empty(0, np.int64), *pieces])).tolist():
+            yield place >> _POSITION_BITS, place & ((1 << _POSITION_BITS) - 1)
 
 
 def _merged(mine: Any, theirs: Any) -> Any:

@@ -38,6 +38,7 @@ from recordsmith.checking.statistics.sampling import place_numbers
 from recordsmith.dataset import (
     ClassNames,
     Dataset,
+    FindingsWriter,
     LocatedBlock,
     Paths,
     ShardRange,
@@ -48,6 +49,7 @@ from recordsmith.dataset import (
     records_of,
 )
 from recordsmith.format.example.keys import MASK, OBJECT_LABEL
+from recordsmith.stores import PlaceLike
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report
@@ -183,6 +185,8 @@ def stats(
     paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
+    findings: PlaceLike | None = None,
+    overwrite: bool = False,
     engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -198,6 +202,10 @@ def stats(
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
         split: only this split, or part of one: train, train[:80%]. None for all.
+        findings: also write to this file, for `without`, all records with a not-finite number, a
+            label-negative or label-unnamed, an image with an invalid header (unreadable-images), or
+            invalid-boxes. Other findings are about features as a whole and have no places.
+        overwrite: replace existing files.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
@@ -210,7 +218,7 @@ def stats(
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
             manifest.
         FileAccessError, OptionError: as in `recordsmith.open`; or a process of the engine does not
-            see the same file.
+            see the same file, or the file `findings` exists.
 
     Example:
         report = rs.stats("out")
@@ -221,11 +229,17 @@ def stats(
     shards = records_of(dataset).in_file_order().parts()
     sizes = [shard.size_bytes for shard in shards]
     workers.total = sum(sizes)
+    origin = dataset.view.origin.places
+    writer = FindingsWriter.of_dataset(findings, "stats", origin, overwrite=overwrite, split=split)
+    named = None
+    if writer is not None:
+        names = enumerate(dataset.class_names or ())
+        named = [label for label, name in names if name is not None]
     runs = list(_runs(shards, sizes))
     counts, compressions = [], []
     limits: dict[str, int] = {}
     whole = RecordBuilder("", limits)
-    with closing(_read_on(engine, runs, workers, limits)) as results:
+    with closing(_read_on(engine, runs, workers, limits, named)) as results:
         for result in results:
             counts += result.counts
             compressions += result.compressions
@@ -235,7 +249,15 @@ def stats(
         ShardSummary(str(shard.location), shard.split, count, size, compression)
         for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
     )
-    return _report(whole, summaries, dataset)
+    report = _report(whole, summaries, dataset)
+    if writer is not None:
+        for finding in report.findings:
+            for number, row in whole.found.of(finding.kind, finding.feature):
+                shard = shards[number]
+                record = row if shard.numbers is None else int(shard.numbers[row])
+                writer.add_record(finding.kind, "warning", shard.location, record, finding.feature)
+        writer.save()
+    return report
 
 
 @dataclass(frozen=True)
@@ -271,10 +293,11 @@ def _read_on(
     runs: Sequence[Run],
     workers: WorkerPool,
     mask_limits: MutableMapping[str, int],
+    named: Sequence[int] | None,
 ) -> Generator[RunResult]:
     """Yield the results of the runs in order, from threads or from the processes of an engine."""
     if engine is None:
-        read = partial(_read, mask_limits=mask_limits, workers=workers)
+        read = partial(_read, mask_limits=mask_limits, workers=workers, named=named)
         ahead = min(workers.threads, sum(len(run.shards) for run in runs)) + 2
         with closing(workers.in_order(read, runs, ahead=ahead)) as results:
             yield from results
@@ -285,7 +308,7 @@ def _read_on(
             number,
             str(run.shards[0].location),
             sum(run.sizes),
-            (run.first, [*map(part_for_task, run.shards)]),
+            (run.first, [*map(part_for_task, run.shards)], named),
         )
         for number, run in enumerate(runs)
     )
@@ -293,15 +316,20 @@ def _read_on(
         yield from in_order(results)
 
 
-def run_task(content: tuple[int, list[Any]]) -> RunResult:
+def run_task(content: tuple[int, list[Any], Sequence[int] | None]) -> RunResult:
     """Read the shards of a task; return their statistics."""
-    first, documents = content
+    first, documents, named = content
     shards = [*map(part_from_task, documents)]
-    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None))
+    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None), named)
 
 
-def _read(run: Run, mask_limits: MutableMapping[str, int], workers: WorkerPool) -> RunResult:
-    records = RecordBuilder(run.shards[0].split, mask_limits)
+def _read(
+    run: Run,
+    mask_limits: MutableMapping[str, int],
+    workers: WorkerPool,
+    named: Sequence[int] | None,
+) -> RunResult:
+    records = RecordBuilder(run.shards[0].split, mask_limits, named)
     number_of = {id(shard): number for number, shard in enumerate(run.shards)}
     counts = [0] * len(run.shards)
     current, before, advanced = None, 0, 0

@@ -33,8 +33,10 @@ from recordsmith.checking.verification.verify_report import (
 )
 from recordsmith.dataset import (
     Dataset,
+    FindingsWriter,
     Paths,
     Shard,
+    as_places,
     dataset_of,
     locate,
     reading_threads,
@@ -56,8 +58,8 @@ from recordsmith.support.errors import (
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
-Contents: TypeAlias = tuple[Rules | None, bool]
-"""The rules of payloads, and whether to decode images."""
+Contents: TypeAlias = tuple[Rules | None, bool] | None
+"""The rules of payloads, and whether to decode images; None to check no payloads."""
 
 _Result: TypeAlias = tuple[ShardFindings, PayloadSummary | None, FileAccessError | None]
 
@@ -68,6 +70,8 @@ def verify(
     *,
     deep: bool = False,
     schema: SchemaFile | PlaceLike | None = None,
+    findings: PlaceLike | None = None,
+    overwrite: bool = False,
     engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -82,6 +86,9 @@ def verify(
             the size and format given in its record.
         schema: check each record against these rules, as `recordsmith schema` writes them. See
             `docs/schema.md`.
+        findings: also write the places of all defects to this file, also those beyond 1,000 of a
+            shard, for `without`.
+        overwrite: replace existing files.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
             process. Its processes must see the files under the same paths.
         threads: number of threads; None for one per processor.
@@ -94,7 +101,8 @@ def verify(
         FileAccessError: a path does not exist or cannot be read, or a process of the engine does
             not see the same file.
         OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
-            file is invalid; or the dataset is a selection of records.
+            file is invalid; or the dataset is a selection of records, or the file `findings`
+            exists.
 
     Example:
         report = rs.verify("out", deep=True)
@@ -103,13 +111,20 @@ def verify(
     """
     thread_count(threads)  # raises if it is invalid
     report = VerifyReport()
+    asked = split
     paths, split = _whole_files(paths_or_dataset, split)
+    is_opened = isinstance(paths_or_dataset, Dataset)
+    opened = dataset_of(paths_or_dataset).view.origin.places if is_opened else as_places(paths)
+    writer = FindingsWriter.of_dataset(
+        findings, "verify", opened, overwrite=overwrite, deep=deep, split=asked
+    )
     if schema is not None and not isinstance(schema, SchemaFile):
         schema = SchemaFile.load(schema)
     try:
         located = locate(paths, split)
     except DataError as error:  # a broken manifest is a finding, not a failure
         report.add([error])
+        _write_places(writer, report, [])
         return report
     if located.manifest is not None:
         counts = located.manifest.record_counts
@@ -129,7 +144,9 @@ def verify(
         if not manifest.schema.is_complete:
             report.unchecked.append(f"schema of the manifest: {manifest.schema.omission}")
     contents = (rules, deep) if deep or schema is not None else None
-    results = _check_shards(engine, located.shards, contents, workers)
+    results = _check_shards(
+        engine, located.shards, contents, workers, with_places=writer is not None
+    )
     workers.finish()
     found = [findings for findings, _ in results]
     checked = [(findings, summary) for findings, summary in results if summary is not None]
@@ -137,9 +154,28 @@ def verify(
     _add_unchecked(report, {findings.path: summary for findings, summary in checked})
     for differing, difference in manifest_check.compare(located, found):
         (differing or report).add([difference])
-    for findings in found:
-        report.add_shard(findings)
+    _write_places(writer, report, found)
+    for of_shard in found:
+        report.add_shard(of_shard)
     return report
+
+
+def _write_places(
+    writer: FindingsWriter | None, report: VerifyReport, found: Sequence[ShardFindings]
+) -> None:
+    """Write the defects of the dataset, of shards and of records."""
+    if writer is None:
+        return
+    for error in report.defects:
+        writer.add(error.defect, "error", error.detail, place=error.path)
+    for shard in found:
+        places = shard.places or [(e.record, str(e.defect), e.detail) for e in shard.defects]
+        for record, defect, detail in sorted(places, key=lambda place: place[0] or 0):
+            if record is None or writer.positions is None:
+                writer.add(defect, "error", detail, place=shard.path)
+            else:
+                writer.add_record(defect, "error", shard.path, record, detail)
+    writer.save()
 
 
 def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
@@ -187,15 +223,26 @@ def _add_unchecked(report: VerifyReport, summaries: Mapping[str, PayloadSummary]
 
 
 def _check_shards(
-    engine: Engine | None, shards: Sequence[Shard], contents: Contents | None, workers: WorkerPool
+    engine: Engine | None,
+    shards: Sequence[Shard],
+    contents: Contents,
+    workers: WorkerPool,
+    *,
+    with_places: bool,
 ) -> list[tuple[ShardFindings, PayloadSummary | None]]:
     """Check the shards; a shard that cannot be read is a finding."""
     if engine is None:
         with ThreadPoolExecutor(workers.threads) as decoding:
-            read = partial(_check_shard, contents=contents, workers=workers, decoding=decoding)
+            read = partial(
+                _check_shard,
+                contents=contents,
+                workers=workers,
+                decoding=decoding,
+                with_places=with_places,
+            )
             results = workers.each(read, shards)
     else:
-        by_number = run_on(engine, _tasks(shards, contents), workers.advance)
+        by_number = run_on(engine, _tasks(shards, contents, with_places), workers.advance)
         results = [by_number[number] for number in range(len(shards))]
     for shard, (findings, _, error) in zip(shards, results, strict=True):
         path = str(shard.location)
@@ -210,19 +257,25 @@ def _check_shards(
 
 
 def _check_shard(
-    shard: Shard, contents: Contents | None, workers: WorkerPool, decoding: ThreadPoolExecutor
+    shard: Shard,
+    contents: Contents,
+    workers: WorkerPool,
+    decoding: ThreadPoolExecutor,
+    *,
+    with_places: bool = False,
 ) -> _Result:
     new_check: Callable[[], PayloadCheck] | None = None
     if contents is not None:
         rules, decodes_images = contents
         pool = decoding if decodes_images else None
-        new_check = partial(PayloadCheck, rules, workers.advance, pool, workers.threads)
+        about = rules, workers.advance, pool, workers.threads
+        new_check = partial(PayloadCheck, *about, is_limited=not with_places)
     try:
         if new_check is None:
             findings = check_in_ranges(shard, workers.advance, decoding, workers.threads)
             if findings is not None:
                 return findings, None, None
-        findings, summary = check_shard(shard, workers.advance, new_check)
+        findings, summary = check_shard(shard, workers.advance, new_check, with_places=with_places)
         is_deep = contents is not None and contents[1]
         if is_deep and summary is not None and not (findings.defects or shard.is_remote):
             _check_columns(shard, findings, summary)
@@ -253,18 +306,19 @@ def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummar
         )
 
 
-def _tasks(shards: Sequence[Shard], contents: Contents | None) -> Iterator[Task]:
+def _tasks(shards: Sequence[Shard], contents: Contents, with_places: bool) -> Iterator[Task]:
     for number, shard in enumerate(shards):
         document = shard_for_task(shard)
         size = document["size_bytes"] or 0
-        yield Task(_run_task, number, str(shard.location), size, (document, contents))
+        yield Task(_run_task, number, str(shard.location), size, (document, contents, with_places))
 
 
-def _run_task(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
-    document, contents = content
+def _run_task(content: tuple[Mapping[str, Any], Contents, bool]) -> _Result:
+    document, contents, with_places = content
     shard = shard_from_task(document)
     with ThreadPoolExecutor(1) as decoding:
-        result = _check_shard(shard, contents, WorkerPool(1, None), decoding)
+        workers = WorkerPool(1, None)
+        result = _check_shard(shard, contents, workers, decoding, with_places=with_places)
     error = result[2]
     if shard.is_remote and isinstance(error, ForbiddenFileError):
         # it says more about the worker than about the shard

@@ -44,9 +44,16 @@ _BEING_WRITTEN = "Another program is writing it; verify it again when that progr
 
 
 def check_shard(
-    shard: Shard, advance: Callable[[int], None], new_check: Callable[[], PayloadCheck] | None
+    shard: Shard,
+    advance: Callable[[int], None],
+    new_check: Callable[[], PayloadCheck] | None,
+    *,
+    with_places: bool = False,
 ) -> tuple[ShardFindings, PayloadSummary | None]:
     """Check a shard, and its payloads if `new_check` makes a check of them.
+
+    Args:
+        with_places: keep the places of all defects.
 
     Raises:
         FileAccessError: the shard cannot be read.
@@ -57,13 +64,13 @@ def check_shard(
         head = b"" if size is None else file.read_head(HEAD_BYTES)
         with_checksum = shard.entry is not None
         first = _WatchedFile(file, size, advance, with_checksum=with_checksum)
-        findings, summary = _read(path, first, new_check)
+        findings, summary = _read(path, first, new_check, with_places)
         doubtful = _doubtful(findings)
         if size is not None and doubtful:
             again = _WatchedFile(
                 file, size, lambda _: None, with_checksum=with_checksum, past_caches=True
             )
-            findings, summary = _read(path, again, new_check)
+            findings, summary = _read(path, again, new_check, with_places)
             for error in _doubtful(findings):
                 error.advise(_WRONG_TWICE)
             if not _doubtful(findings):
@@ -148,9 +155,12 @@ def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
 
 
 def _read(
-    path: str, file: _WatchedFile, new_check: Callable[[], PayloadCheck] | None
+    path: str,
+    file: _WatchedFile,
+    new_check: Callable[[], PayloadCheck] | None,
+    with_places: bool,
 ) -> tuple[ShardFindings, PayloadSummary | None]:
-    findings = ShardFindings(path)
+    findings = ShardFindings(path, places=[] if with_places else None)
     check = None if new_check is None else new_check()
     for block in read_blocks(file, on_defect=lambda error: findings.add([error])):
         findings.record_count += len(block)

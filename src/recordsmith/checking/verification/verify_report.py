@@ -46,6 +46,7 @@ class ShardFindings:
     checksum: CRC-32C of the file; None if it was not read completely.
     is_read: whether the file could be read.
     image_count: number of decoded images.
+    places: the record, defect and detail of all defects; None to keep none.
     """
 
     path: str
@@ -59,6 +60,7 @@ class ShardFindings:
     checksum: int | None = None
     is_read: bool = True
     image_count: int = 0
+    places: list[tuple[int | None, str, str]] | None = None
 
     @property
     def is_good(self) -> bool:
@@ -70,6 +72,8 @@ class ShardFindings:
         for error in given:
             if error.path is None:
                 error.path = self.path
+        if self.places is not None:
+            self.places += [(error.record, str(error.defect), error.detail) for error in given]
         self.defects += given[: max(0, MAX_DEFECTS_PER_SHARD - len(self.defects))]
         self.defect_count += len(given)
 

@@ -155,6 +155,24 @@ class FeatureSchema:
         if (self.tensor is None) == (self.content == "tensor"):
             raise ValueError(f"the content is {self.content}, but the tensor is {self.tensor}")
 
+    def is_known_without(self, old: FeatureSchema, new: FeatureSchema | None) -> bool:
+        """Whether this stays true of all records if those of `old` became those of `new`."""
+        limits = ("min_length", "max_length", "min_steps", "max_steps")
+        mixtures = {"kind": "mixed", "content": "raw"}
+        return (
+            all(
+                getattr(new, name, None) == (value := getattr(self, name))
+                or getattr(old, name) != value
+                or (self.min_length == self.max_length and self.min_steps == self.max_steps)
+                for name in limits
+            )
+            and all(
+                getattr(self, name) != mixed or getattr(new, name, None) == mixed
+                for name, mixed in mixtures.items()
+            )
+            and (self.tensor is None or getattr(new, "tensor", None) == self.tensor)
+        )
+
 
 class _SchemaDocument(msgspec.Struct):
     """The JSON form of a schema, with features that are read one by one."""
@@ -298,6 +316,36 @@ class Schema:
             all(part.is_complete for part in parts),
         )
         return _limited(merged)
+
+    def replacing(self, old: Schema, new: Schema) -> Schema | None:
+        """Return the schema after some of the records, `old`, became `new`.
+
+        None if it depends on the other records, such as the most values when those are in `old`
+        and not in `new`.
+        """
+        if self.record_count == old.record_count:
+            return new
+        payloads = {self.payload, old.payload, new.payload} - {"none"}
+        if len(payloads) > 1 or not (self.is_complete and old.is_complete and new.is_complete):
+            return None
+        rest: dict[str, dict[str, FeatureSchema]] = {}
+        for name, section in self.sections.items():
+            before, after = old.sections.get(name, {}), new.sections.get(name, {})
+            rest[name] = {}
+            for key, feature in section.items():
+                gone = before.get(key)
+                if gone is None:
+                    rest[name][key] = feature
+                elif feature.present > gone.present:
+                    if not feature.is_known_without(gone, after.get(key)):
+                        return None
+                    rest[name][key] = replace(
+                        feature,
+                        present=feature.present - gone.present,
+                        value_bytes=feature.value_bytes - gone.value_bytes,
+                    )
+        others = Schema(self.payload, self.record_count - old.record_count, rest)
+        return Schema.merged([others, new])
 
     @property
     def omission(self) -> str | None:

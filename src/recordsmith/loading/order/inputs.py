@@ -14,8 +14,16 @@ from itertools import islice, pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from msgspec.structs import astuple
 
-from recordsmith.dataset import PREVIEW_COUNT, Dataset, Faults, RecordLocation, records_of
+from recordsmith.dataset import (
+    PREVIEW_COUNT,
+    Dataset,
+    Faults,
+    RecordLocation,
+    listed_digest,
+    records_of,
+)
 from recordsmith.format.example import BytesArray
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import Preview
@@ -126,6 +134,15 @@ class LoaderInput(ABC):
         """Return a JSON-able description of the chosen records, for a state; None for all."""
         described = [records_of(dataset).describe() for dataset in self.datasets]
         return None if all(one is None for one in described) else described
+
+    def digest(self) -> str | None:
+        """Return the digest of the shards that manifests list; None if there is another one.
+
+        A state from before a record was removed or replaced has another one.
+        """
+        shards = [shard for dataset in self.datasets for shard in dataset.shards]
+        listed = [(s.split, *astuple(s.entry)) for s in shards if s.entry is not None]
+        return listed_digest(listed) if len(listed) == len(shards) else None
 
     def previews(self) -> list[Preview]:
         """Return what is known of each kind of record."""

@@ -236,4 +236,6 @@ class Schedule:
 
 def _shown(name: str, value: object) -> str:
     """Return an entry of an order as a message shows it: `9 records`, `shuffle=True`."""
+    if name == "dataset":
+        return f"a dataset of the digest {value}"
     return f"{value} records" if name == "record_count" else f"{name}={value!r}"

@@ -267,6 +267,19 @@ class Account:
             if reason is Reason.LINK:
                 self._links += paths
 
+    def leave_samples(self, names: Iterable[str], what: str) -> list[str]:
+        """Move images that were added as read to those that are left out; return their names."""
+        images = self._line(Role.IMAGE, str(Role.IMAGE))
+        moved = []
+        for name in names:
+            folder = name.rpartition("/")[0]
+            if images.folders[folder] > 0:
+                images.file_count -= 1
+                images.folders[folder] -= 1
+                self._line(Reason.REQUESTED, "image", what).add(folder, 1, (name,))
+                moved.append(name)
+        return moved
+
     def leave_unreadable(self, paths: Iterable[str], *, is_hidden: bool) -> None:
         """Add hidden files, or else pipes and devices, that were not added before."""
         reason, noun, what = (

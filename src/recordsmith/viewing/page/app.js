@@ -6,7 +6,7 @@ import { attachCompletion, clauseOf, keyText, literalsOf } from './filter.js';
 import { Gallery } from './gallery.js';
 import { overlays } from './overlay.js';
 import { RecordView } from './record.js';
-import { commandsFor, partsOf, positionsFile } from './save.js';
+import { commandsFor, FILE, partsOf, saveMarked } from './save.js';
 import { Table } from './table.js';
 
 const VIEWS = { records: 'Records', stats: 'Statistics', verify: 'Damage', preview: 'Loader' };
@@ -219,7 +219,7 @@ function openSave() {
   };
   dialog('Save records', [
     positions.length ? [sectionOf(`${count(positions.length, 'marked record')}`, { positions }, 'marked'),
-      el('div', {}, el('a', { download: 'positions.txt', class: 'button', href: positionsFile(positions) }, 'Download positions.txt'), ' ', button('Unmark all', 'Unmark all', () => {
+      el('div', {}, button(`Download ${FILE}`, 'Save the marked records as a file of findings', () => saveMarked(positions).catch((error) => notice(explain(error)))), ' ', button('Unmark all', 'Unmark all', () => {
         marked.clear();
         showMarks();
         $('dialog').close();

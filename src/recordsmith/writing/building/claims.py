@@ -7,7 +7,7 @@ through `ClaimedStore`, so a job changes nothing after another plan has taken ov
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -32,16 +32,20 @@ def claim(
     overwrite: bool = False,
     earlier: Manifest | None = None,
     base: str = "",
+    command: str = "",
+    replaced: Sequence[str] = (),
 ) -> Location:
     """Note that a job writes to a folder without renaming, and return the folder for writing.
 
     Jobs of the same plan may write at the same time: they write equal bytes. With `overwrite`, the
     manifest of an earlier dataset is removed, and a job of another plan cannot end. `base`
-    identifies the earlier dataset if its shards stay.
+    identifies the earlier dataset if its shards stay, all but those that are `replaced`.
     """
     if folder.store.can_rename:
         return folder
-    own = BegunNote(fingerprint, tuple(sorted({*files})), base=base)
+    own = BegunNote(
+        fingerprint, tuple(sorted({*files})), base=base, command=command, replaced=tuple(replaced)
+    )
     note = _begin(folder, own, overwrite)
     store = ClaimedStore(folder, note)
     claimed = Location(store, folder.key)
@@ -71,7 +75,7 @@ def _begin(folder: Location, own: BegunNote, overwrite: bool) -> BegunNote:
         if begun.fingerprint != own.fingerprint and not overwrite:
             raise begun_error(folder)
         if not overwrite:
-            note = replace(begun, base=own.base)
+            note = replace(begun, base=own.base, command=own.command, replaced=own.replaced)
         note = replace(note, removed=tuple(sorted({*own.removed, *begun.removed})))
         if note == begun or location.put_if_match(note.to_bytes(), version):
             return note
@@ -90,17 +94,21 @@ def begun_error(folder: Location) -> OptionError:
         option="out",
         value=str(folder),
         remedy="Choose another folder, or wait until that job is done. If it was killed, rerun it, "
-        f"replace what it wrote with {option('overwrite', True)}, or remove "
-        f"{begun_location(folder)}.",
+        f"replace what it wrote with {option('overwrite', True)}, or run `recordsmith recover`.",
     )
 
 
 def note_files(
-    folder: Location, files: Iterable[str], renamed: Mapping[str, str] | None = None
+    folder: Location,
+    files: Iterable[str],
+    renamed: Mapping[str, str] | None = None,
+    *,
+    is_replacing: bool = False,
 ) -> None:
     """Add names of shards to the note of a claimed folder, for a job that takes over.
 
-    `renamed`: the new names of shards that stay, which the job gives them from here on.
+    `renamed`: the new names of shards that stay, which the job gives them from here on;
+    `is_replacing`: whether it replaces shards from here on.
     """
     store = folder.store
     while isinstance(store, ClaimedStore):
@@ -112,6 +120,7 @@ def note_files(
             note,
             removed=tuple(sorted({*note.removed, *files})),
             renamed=renamed or note.renamed,
+            is_replacing=note.is_replacing or is_replacing,
         )
         if store.put_if_match(begun_location(folder).key, note.to_bytes(), version):
             return
@@ -139,6 +148,11 @@ class ClaimedStore(WrappedStore):
         super().__init__(folder.store)
         self._folder = folder
         self._note = note
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """The shards that get other content: it is written next to them first."""
+        return self._note.replaced
 
     def check(self) -> bool:
         """Check that no job of another plan has taken over.

@@ -124,13 +124,13 @@ def existing_dataset(
 ) -> Manifest | None:
     """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
 
-    For a locked folder, as `overwrite` first finishes an interrupted append on a local disk.
+    For a locked folder, as `overwrite` first finishes an interrupted change on a local disk.
     """
     can_rename = folder.store.can_rename
     if overwrite:
         begun = read_begun_note(folder) if can_rename else None
         if begun is not None and begun.base:
-            _finish_append(folder, begun)
+            _finish_change(folder, begun)
         with suppress(CorruptDataError):
             return read_manifest(folder)
         return None
@@ -155,7 +155,7 @@ def existing_dataset(
     if begun is not None and not can_rename:
         raise claims.begun_error(folder)
     if begun is not None and begun.base:
-        raise _interrupted_append_error(folder)
+        raise interrupted_error(folder)
     own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removed if begun else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
@@ -174,14 +174,14 @@ def existing_dataset(
 
 
 def check_task_folder(folder: Location) -> None:
-    """Check that a task does not replace shards that an interrupted append needs to finish."""
+    """Check that a task does not replace shards that an interrupted change needs to finish."""
     begun = read_begun_note(folder) if folder.store.can_rename else None
     if begun is not None and begun.base and is_publishing(folder, begun):
-        raise _interrupted_append_error(folder)
+        raise interrupted_error(folder)
 
 
-def _finish_append(folder: Location, note: BegunNote) -> None:
-    """Finish an interrupted append, as its rerun would publish files of a job that overwrites it.
+def _finish_change(folder: Location, note: BegunNote) -> None:
+    """Finish an interrupted change, as its rerun would publish files of a job that overwrites it.
 
     A foreign note may name any file: move only files with names of shards.
     """
@@ -194,13 +194,13 @@ def _finish_append(folder: Location, note: BegunNote) -> None:
                 finish_publishing(folder)
 
 
-def _interrupted_append_error(folder: Location) -> OptionError:
+def interrupted_error(folder: Location) -> OptionError:
     return OptionError(
-        f"{folder} contains a dataset with an interrupted append",
+        f"{folder} contains a dataset that an interrupted command was changing",
         option="out",
         value=str(folder),
-        remedy="Rerun the append to finish the dataset, or pack with "
-        f"{option('overwrite', True)} to replace it.",
+        remedy=f"`recordsmith recover {folder}` finishes it, and so does the same command. Or pack "
+        f"with {option('overwrite', True)} to replace it.",
     )
 
 
@@ -258,12 +258,17 @@ def publish_dataset(
     earlier: Manifest | None = None,
     renamed: Mapping[str, str] | None = None,
     base: str = "",
+    command: str = "",
+    written: Sequence[str] = (),
 ) -> None:
     """Give all files their final names, and remove those of an earlier dataset.
 
-    `renamed` has new names of shards that stay, by old name; `base` identifies their dataset.
+    With `base`, which identifies it, its shards stay: `renamed` has new names by old ones, and
+    `written` the new and replaced shards.
     """
     renamed = renamed or {}
+    if base and folder.store.can_rename:  # a killed job may have left others of the same names
+        clean_up(folder, keeping=written)
     replaced = set() if base else _files_to_replace(folder, manifest.splits, earlier)
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     new = {*_shard_files(manifest), *small_files}
@@ -275,7 +280,7 @@ def publish_dataset(
     others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
     if folder.store.can_rename:
         files = tuple(sorted({*replaced, *renamed, *new}))
-        note = BegunNote(manifest.last_fingerprint, files, renamed, base)
+        note = BegunNote(manifest.last_fingerprint, files, renamed, base, command)
         write_atomically(begun_location(folder), note.to_bytes())
     elif base:
         claims.note_files(folder, renamed, renamed)
@@ -285,7 +290,8 @@ def publish_dataset(
     for name, data in small_files.items():  # the manifest last: it shows that all are there
         write_atomically(_waiting(folder, name), data)
     folder.store.sync((folder / INTERNAL_FOLDER).key)
-    _publish_waiting(folder, manifest, small_files, others, renamed)
+    waiting = folder.store.replaced if isinstance(folder.store, claims.ClaimedStore) else ()
+    _publish_waiting(folder, manifest, small_files, others, renamed, waiting)
 
 
 def is_publishing(folder: Location, note: BegunNote) -> bool:
@@ -298,6 +304,20 @@ def is_publishing(folder: Location, note: BegunNote) -> bool:
     return manifest is not None and manifest.last_fingerprint == note.fingerprint
 
 
+def finish_interrupted(folder: Location, note: BegunNote) -> Manifest:
+    """Finish a job that was killed while it published its shards, in a locked folder."""
+    with claimed_folder(
+        folder,
+        note.fingerprint,
+        (),
+        earlier=read_manifest(folder),
+        base=note.base,
+        command=note.command,
+        replaced=note.replaced,
+    ) as claimed:
+        return finish_publishing(claimed)
+
+
 def finish_publishing(folder: Location) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
@@ -308,7 +328,7 @@ def finish_publishing(folder: Location) -> Manifest:
     note = read_begun_note(folder)
     if manifest is not None and note is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _publish_waiting(folder, manifest, small_files, set(), note.renamed)
+        _publish_waiting(folder, manifest, small_files, set(), note.renamed, note.replaced)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
@@ -333,12 +353,13 @@ def _publish_waiting(
     small_files: Collection[str],
     others: set[str],
     renamed: Mapping[str, str],
+    replaced: Collection[str],
 ) -> None:
     """Publish shards, and small files that wait; `others` go. A killed job may repeat any step."""
     if not folder.store.can_rename:
         waiting = {name: _waiting(folder, name) for name in small_files}
         contents = {name: file.read() for name, file in waiting.items() if file.exists()}
-        _put_in_place(folder, manifest, contents, small_files, others, renamed)
+        _put_in_place(folder, manifest, contents, small_files, others, renamed, replaced)
         return
     with _held_signals(folder):
         (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
@@ -358,20 +379,26 @@ def _put_in_place(
     small_files: Collection[str],
     others: set[str],
     renamed: Mapping[str, str],
+    replaced: Collection[str] = (),
 ) -> None:
     """Publish where files are not renamed, and new shards have their names already.
 
     Shards of an earlier dataset that stay are copied before the manifest is replaced, so it can be
-    read at any time.
+    read at any time. Only where shards are `replaced`, the note keeps readers out from here on.
     """
+    waiting = [_waiting_files(folder, file) for file in replaced]
+    if waiting:
+        claims.note_files(folder, (), is_replacing=True)
     with _held_signals(folder):
         _remove(folder, others)
         for_each(_renamed_files(folder, renamed), lambda pair: _copy(*pair), folder)
         shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
+        for_each(waiting, _replace_by_waiting, folder)
         for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
         for name, data in contents.items():  # the manifest is the last of them
             (folder / name).put(data)
         _remove(folder, renamed)
+        for_each([old for pairs in waiting for old, _ in pairs], Location.delete, folder)
         for name in small_files:  # a rerun needs the manifest until the rest is removed
             _waiting(folder, name).delete()
         _finish(folder, manifest)
@@ -401,6 +428,24 @@ def _move_new_files(folder: Location, files: Iterable[str]) -> None:
             partial = partial_location(folder, name)
             if partial.name in waiting:
                 partial.move(final_location(folder, name))
+
+
+def _waiting_files(folder: Location, file: str) -> list[tuple[Location, Location]]:
+    """Where a shard that is replaced, and what is kept of it, waits and will be."""
+    return [
+        (folder / INTERNAL_FOLDER / f"{name}{PARTIAL_SUFFIX}", final_location(folder, name))
+        for name in _with_side_files(file)
+    ]
+
+
+def _replace_by_waiting(pairs: Sequence[tuple[Location, Location]]) -> None:
+    (waiting, shard), *sides = pairs
+    if waiting.exists():  # otherwise a killed job has replaced and removed it
+        for old, new in sides:
+            new.delete()  # what is kept of the earlier shard
+            _copy(old, new)
+        _copy(waiting, shard)
+        keep_for_copy(waiting, shard)
 
 
 def _with_side_files(file: str) -> list[str]:
@@ -493,6 +538,8 @@ def claimed_folder(
     overwrite: bool = False,
     earlier: Manifest | None = None,
     base: str = "",
+    command: str = "",
+    replaced: Sequence[str] = (),
     keeps_shards: bool = False,
 ) -> Iterator[Location]:
     """Yield the folder for writing; remove unfinished files when the block ends.
@@ -501,7 +548,14 @@ def claimed_folder(
     would fail as well, they are removed, except with `keeps_shards`: many machines wrote them.
     """
     claimed = claims.claim(
-        folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base
+        folder,
+        fingerprint,
+        files,
+        overwrite=overwrite,
+        earlier=earlier,
+        base=base,
+        command=command,
+        replaced=replaced,
     )
     try:
         yield claimed
@@ -561,6 +615,25 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
             if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept
         ]
         _remove_listed(internal, left)
+
+
+def abandon_interrupted(folder: Location, note: BegunNote) -> None:
+    """Remove what a killed job that changes a dataset has written, before it published anything."""
+    manifest = read_manifest(folder)
+    listed = set() if manifest is None else {*_shard_files(manifest)}
+    claimed = claims.claim(
+        folder,
+        note.fingerprint,
+        earlier=manifest,
+        base=note.base,
+        command=note.command,
+        replaced=note.replaced,
+    )
+    if claimed.store.can_rename:
+        begun_location(claimed).delete()
+    else:  # also those that were not noted as complete yet
+        _remove(claimed, {file for file in note.removed if is_shard_name(file)} - listed)
+    _abandon(claimed)
 
 
 def _abandon(folder: Location) -> None:

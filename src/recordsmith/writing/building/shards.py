@@ -46,6 +46,7 @@ from recordsmith.support.errors import (
     accessing,
 )
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building.claims import ClaimedStore
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
@@ -164,8 +165,13 @@ def add_notes(notes: dict[str, Occurrences], more: Mapping[str, Occurrences]) ->
 
 
 def partial_location(folder: Location, file: str) -> Location:
-    """Where a shard, or what is kept of it, waits to be published: its name, without renaming."""
-    if folder.store.can_rename:
+    """Where a shard, or what is kept of it, waits to be published.
+
+    Without renaming, a new shard has its name at once, and only one that is replaced waits.
+    """
+    if folder.store.can_rename or (
+        isinstance(folder.store, ClaimedStore) and folder.store.replaced
+    ):
         return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
     return final_location(folder, file)
 
@@ -191,7 +197,9 @@ def save_result(folder: Location, versions: str | None, result: ShardResult) -> 
     is_remote = folder.store.is_remote
     document = {
         "version": _VERSION,
-        "object_version": final_location(folder, result.file).info().version if is_remote else None,
+        "object_version": partial_location(folder, result.file).info().version
+        if is_remote
+        else None,
         "versions_hash": versions,
         **result.to_json(),
     }

@@ -84,6 +84,7 @@ def pack(
     license: str | None = None,
     citation: str | None = None,
     numbers_of: Sequence[str] = (),
+    together: str | None = None,
     like: PlaceLike | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
@@ -124,6 +125,8 @@ def pack(
         numbers_of: features that an order by class, weight or length needs as a number of each
             record, such as `weight`: kept next to the shards. Those of `image/class/label` and the
             steps of episodes are kept in any case; for an existing dataset, use `index`.
+        together: keep the groups of copies and similar images in one split that `lint` wrote to
+            this file with `findings`.
         like: use names of features, image options, compression and class numbers of this dataset,
             so that `recordsmith append` can add the records to it. Classes are matched by name.
         skip_errors: skip samples that cannot be read and report them. By default, the job tries all
@@ -165,6 +168,7 @@ def pack(
         license=license,
         citation=citation,
         numbers_of=numbers_of,
+        together=together,
     )
     workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     job, reader, assignment = _prepare(source, out, options, like)

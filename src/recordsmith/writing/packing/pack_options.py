@@ -52,6 +52,7 @@ class PackOptions:
     license: str | None = None
     citation: str | None = None
     numbers_of: Sequence[str] = ()
+    together: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.image_options, ImageOptions | None):

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,13 +27,22 @@ from recordsmith.dataset import (
     keypoint_classes_to_json,
     plan_shards,
 )
-from recordsmith.sources import Coding, Listing, Names, RowNames, SampleTable, collect
+from recordsmith.sources import (
+    Coding,
+    Listing,
+    RowNames,
+    SampleTable,
+    all_encoded,
+    collect,
+    encoded,
+    samples_digest,
+)
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, SourceError
 from recordsmith.writing.packing.division import divide
 from recordsmith.writing.packing.pack_options import PackOptions
+from recordsmith.writing.packing.together import check_together, join_groups
 
-_NAMES_AT_ONCE = 1024
 _LOCATION_KEYS = ("folder", "file", "files")
 
 _Hasher: TypeAlias = Callable[[str | bytes | memoryview], int]
@@ -87,15 +95,17 @@ def assign_shards(
     samples = collect(listing.samples)
     number_of = _hasher(options.seed)
     hashes = _hashes(samples, number_of)
+    groups = join_groups(listing, samples, options.together)
     orders = divide(
         _ascending(hashes) if options.shuffle else np.arange(len(samples)),
         samples.strata,
-        _group_hashes(samples.groups, hashes, number_of),
+        _group_hashes(groups, hashes, number_of),
         _source_splits(listing, samples),
         options.splits,
         options.resplit,
         stratify=options.stratify,
     )
+    check_together(groups, orders, options.together)
     compression = options.shard_compression
     shards = plan_shards(
         {split: len(numbers) for split, numbers in orders.items()},
@@ -112,8 +122,8 @@ def assign_shards(
         **options.options_of_records(),
     }
     numbers = {shard.file: orders[shard.split][shard.start : shard.stop] for shard in shards}
-    fingerprint = _fingerprint(listing, _digest(samples), numbers, content)
-    return ShardAssignment(shards, fingerprint, samples, orders)
+    fingerprint = _fingerprint(listing, samples_digest(samples), numbers, content)
+    return ShardAssignment(shards, fingerprint, samples, orders, samples.listed)
 
 
 def _check_names(listing: Listing) -> None:
@@ -139,7 +149,7 @@ def _hasher(seed: int) -> _Hasher:
 
     def number_of(name: str | bytes | memoryview) -> int:
         digest = keyed.copy()
-        digest.update(_encoded(name) if isinstance(name, str) else name)
+        digest.update(encoded(name) if isinstance(name, str) else name)
         return int.from_bytes(digest.digest()[:8], "big")
 
     return number_of
@@ -150,7 +160,7 @@ def _hashes(samples: SampleTable, number_of: _Hasher) -> npt.NDArray[np.uint64]:
     names = samples.names
     if isinstance(names, RowNames):
         return names.hashes(number_of)
-    return np.fromiter(map(number_of, _all_encoded(names)), np.uint64, len(names))
+    return np.fromiter(map(number_of, all_encoded(names)), np.uint64, len(names))
 
 
 def _group_hashes(
@@ -187,21 +197,6 @@ def _ascending(hashes: npt.NDArray[np.uint64]) -> Int64Array:
     return order.astype(np.int64, copy=False)
 
 
-def _digest(samples: SampleTable) -> bytes:
-    """Hash the names, sizes and labels of all samples, in the order of the listing."""
-    of_names, of_sizes, of_labels = (hashlib.blake2b(digest_size=16) for _ in range(3))
-    if isinstance(samples.names, RowNames):
-        of_names.update(repr(samples.names.counts).encode())
-    else:
-        remaining = iter(_all_encoded(samples.names))
-        while some := list(islice(remaining, _NAMES_AT_ONCE)):
-            of_names.update(b"\0".join([*some, b""]))
-    of_sizes.update(samples.sizes.astype("<i8", copy=False).data)
-    if samples.strata is not None:
-        of_labels.update(samples.strata.astype("<i4", copy=False).data)
-    return b"".join(part.digest() for part in (of_names, of_sizes, of_labels))
-
-
 def _fingerprint(
     listing: Listing, digest: bytes, shards: Mapping[str, Int64Array], content: Mapping[str, Any]
 ) -> str:
@@ -219,11 +214,3 @@ def _fingerprint(
         whole.update(f"\n{file}\n".encode("utf-8", "surrogateescape"))
         whole.update(np.ascontiguousarray(numbers, "<i8").data)
     return whole.hexdigest()
-
-
-def _encoded(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
-
-
-def _all_encoded(names: Sequence[str]) -> Iterable[bytes | memoryview]:
-    return names.encoded.views() if isinstance(names, Names) else map(_encoded, names)

@@ -140,8 +140,10 @@ class ShardPacker:
         is_verified = self._compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
-        for numbers in _portions(self._assignment.numbers(shard), self._assignment.samples.sizes):
+        listed = self._assignment.samples.listed
+        for own in _portions(self._assignment.numbers(shard), self._assignment.samples.sizes):
             self._workers.check()
+            numbers = own if listed is None else listed[own]
             is_fault = np.isin(numbers, faults)
             for number in numbers[is_fault].tolist():
                 skipped[number] = source.faults[number].error().unnamed

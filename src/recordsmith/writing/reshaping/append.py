@@ -23,6 +23,7 @@ from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
     ClassNames,
+    KeypointClasses,
     Manifest,
     Paths,
     begun_location,
@@ -206,16 +207,13 @@ class _AppendJob:
                 is_complete or manifest is None or publishing.is_publishing(folder, note)
             ):
                 # it was interrupted while it published its shards
-                with publishing.claimed_folder(
-                    folder, note.fingerprint, (), earlier=manifest, base=note.base
-                ) as claimed:
-                    finished = publishing.finish_publishing(claimed)
-                return AppendReport.from_manifest(folder, finished, _append_history(finished)[-1])
-            # another append, which has not renamed anything or is complete
+                finished = publishing.finish_interrupted(folder, note)
+                return AppendReport.from_manifest(folder, finished, finished.changes[-1])
+            # another job, which has not renamed anything or is complete
             if manifest is not None and folder.store.can_rename:
                 begun_location(folder).delete()
         manifest = self._checked(manifest)
-        for step in _append_history(manifest):
+        for step in manifest.changes:
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
@@ -226,7 +224,7 @@ class _AppendJob:
         job = self._fingerprint(base)
         with publishing.claimed_folder(folder, job, files, earlier=manifest, base=base) as claimed:
             new = self._build(claimed, manifest, base, files)
-        return AppendReport.from_manifest(folder, new, _append_history(new)[-1])
+        return AppendReport.from_manifest(folder, new, new.changes[-1])
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
@@ -259,12 +257,12 @@ class _AppendJob:
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
-        names, more = _merge_class_names(old_names, inputs.class_names, folder)
+        names, more = merge_class_names(old_names, inputs.class_names, folder)
         points = join_keypoint_classes(
             manifest.keypoint_classes, inputs.keypoint_classes, "the appended records"
         )
         known = Schema.merged(list(inputs.schemas.values()))
-        _check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
+        check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, workers)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -276,8 +274,9 @@ class _AppendJob:
         results = copy_job.run(plan.shards, plan.spans(), records, folder, workers)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
-        _check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
+        check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
         step = {
+            "command": "append",
             "fingerprint": job,
             "base": base,
             "files": list(inputs.names),
@@ -287,15 +286,14 @@ class _AppendJob:
         }
         splits = [shard.split for shard in plan.shards]
         added = list(zip(splits, results, strict=True))
-        new = replace(
-            _merge_manifest(manifest, added, renamed, names, step), keypoint_classes=points
-        )
+        new = _merge_manifest(manifest, added, renamed, names, points, step)
         publishing.publish_dataset(
             folder,
             new,
             has_label_map=(folder / LABEL_MAP_NAME).exists(),
             renamed=renamed,
             base=base,
+            written=files,
         )
         return new
 
@@ -332,7 +330,7 @@ class _AppendJob:
 # -- schemas and classes ---------------------------------------------------------------------------
 
 
-def _merge_class_names(
+def merge_class_names(
     old: ClassNames | None, new: ClassNames | None, folder: Location
 ) -> tuple[ClassNames | None, list[str]]:
     """Join the class names of a dataset and of appended records, and return them with notices."""
@@ -358,7 +356,7 @@ def _merge_class_names(
     return tuple(names), []
 
 
-def _check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> None:
+def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> None:
     """Check that appended records are of the same kinds, and lack no feature that all others have.
 
     A schema with too many features is incomplete: only the features that it has are compared.
@@ -408,6 +406,7 @@ def _merge_manifest(
     added: Sequence[tuple[str, ShardResult]],
     renamed: Mapping[str, str],
     class_names: ClassNames | None,
+    keypoint_classes: KeypointClasses,
     step: Mapping[str, Any],
 ) -> Manifest:
     """Return the manifest of old and new shards; `step` is the entry for the history."""
@@ -427,25 +426,15 @@ def _merge_manifest(
         if split in schemas or split not in manifest.splits:
             schemas.setdefault(split, []).append(result.schema)
         splits.setdefault(split, []).append(result.entry)
-    return Manifest(
-        {split: tuple(shards) for split, shards in splits.items()},
-        Schema.merged([manifest.schema, *(result.schema for _, result in added)]),
-        {split: Schema.merged(parts) for split, parts in schemas.items()},
-        manifest.compression,
-        class_names,
-        # not the plan of the job that created the dataset, which would not reproduce this one
-        {
-            **manifest.provenance,
-            "fingerprint": step["fingerprint"],
-            "appended": [*_append_history(manifest), step],
-        },
+    return manifest.changed(
+        step,
+        splits={split: tuple(shards) for split, shards in splits.items()},
+        schema=Schema.merged([manifest.schema, *(result.schema for _, result in added)]),
+        schemas={split: Schema.merged(parts) for split, parts in schemas.items()},
+        class_names=class_names,
+        arrow_schema=None,
+        keypoint_classes=keypoint_classes,
     )
-
-
-def _append_history(manifest: Manifest) -> list[Mapping[str, Any]]:
-    """Return the history of appended records, the newest last."""
-    steps = manifest.provenance.get("appended")
-    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
 
 
 # -- names: `-of-00004` becomes `-of-00006` in all shards of a split -------------------------------

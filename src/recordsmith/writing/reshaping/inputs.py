@@ -198,10 +198,11 @@ class InputSelection:
         return selected
 
 
-def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> Inputs:
-    """Find the shards of `paths`, of some splits or of all; `out` is the output folder."""
+def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location | None) -> Inputs:
+    """Find the shards of `paths`, of some splits or of all; `out` is another output folder."""
     listed = as_places(paths)
-    check_separate(out, [location for location in listed if location.is_folder()])
+    if out is not None:
+        check_separate(out, [location for location in listed if location.is_folder()])
     parts = locate_each(listed)
     if splits is not None:
         for split in splits:
@@ -267,7 +268,7 @@ def check_separate(out: Location, locations: Sequence[Location]) -> None:
             )
 
 
-def _check_files(shards: Sequence[Shard], out: Location) -> None:
+def _check_files(shards: Sequence[Shard], out: Location | None) -> None:
     """Check that no file is given twice, by any name, and none lies in the output folder."""
     known: dict[str, Shard] = {}
     for shard in shards:
@@ -279,7 +280,8 @@ def _check_files(shards: Sequence[Shard], out: Location) -> None:
                 option="paths",
                 value=str(shard.location),
             )
-    check_separate(out, [shard.location for shard in shards])
+    if out is not None:
+        check_separate(out, [shard.location for shard in shards])
 
 
 def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:

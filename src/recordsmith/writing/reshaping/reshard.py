@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest, Paths, ShardCounts, parse_where
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    Dataset,
+    Manifest,
+    Paths,
+    ShardCounts,
+    dataset_of,
+    parse_where,
+)
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import DAMAGED_RECORDS, DataError, OptionError, located, option
@@ -41,6 +49,7 @@ from recordsmith.writing.reshaping.plan import (
     reshard_fingerprint,
 )
 from recordsmith.writing.reshaping.recoding import TableLike
+from recordsmith.writing.reshaping.without import Without, select_without
 
 
 @dataclass(repr=False)
@@ -102,6 +111,9 @@ def reshard(
     sample: float | None = None,
     splits: Mapping[str, float] | None = None,
     where: str | None = None,
+    without: Without | None = None,
+    checks: str | Sequence[str] = (),
+    keep: str = "first",
     edits: Edits | None = None,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
@@ -112,7 +124,7 @@ def reshard(
 ) -> ReshardReport:
     """Rewrite the records of TFRecord files to new shards, byte for byte without edits.
 
-    Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
+    Applies `without` and `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
     Args:
         paths_or_dataset: a file, a folder, a glob pattern, or a list of these; splits with the same
@@ -130,6 +142,12 @@ def reshard(
         sample: random share of each split, in the original order. None for all.
         splits: names and shares of new random splits; None for the existing ones.
         where: only records that match, such as "image/class/label in (1, 2)".
+        without: records to leave out: their positions in the dataset as it is opened, or those of a
+            file that `lint`, `verify`, `stats` or `diff` wrote with `findings`: `@findings.jsonl`.
+        checks: check of such a file whose records are left out. A list of them; by default all
+            errors and warnings about single records.
+        keep: which record stays of each group of copies or similar images: first, largest (the
+            largest image), train (the first one in that split) or none.
         edits: features to drop, rename, add, recode or cast.
         compression: compression of the shards: none, gzip or zlib; None for that of the inputs if
             all are equal, else none.
@@ -145,7 +163,8 @@ def reshard(
 
     Raises:
         OptionError: options contradict each other or the data; the inputs have different classes;
-            the folder contains another dataset.
+            the folder contains another dataset; the file of findings is not about the dataset as it
+            is now.
         SourceError: the inputs have no records.
         CorruptDataError: an input is damaged, or was modified during the job. No output is left.
         FileAccessError: a file cannot be read or written, or the disk is full.
@@ -153,6 +172,9 @@ def reshard(
     Example:
         rs.reshard("out", "shuffled", shuffle=True, shards=16)
     """
+    if without is not None:
+        dataset = dataset_of(paths_or_dataset, split)
+        paths_or_dataset, split = select_without(dataset, without, checks, keep), None
     options = ReshardOptions(
         split=split,
         shards=shards,

@@ -1,0 +1,420 @@
+"""`recordsmith.edit_in_place`, `recover` and `history`: what the dataset is afterwards, always."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import read_manifest
+from recordsmith.format.example import SchemaSurvey
+from recordsmith.stores import Location, PlaceLike
+
+from ... import numbered_examples as numbered
+from ...killed_jobs import killed_before
+from ...places import contents
+from ...raising import raises
+
+CHANGES: dict[str, tuple[dict[str, Any], list[int]]] = {
+    "positions": ({"without": [8, 1, 1]}, [0, 2, 3, 4, 5, 6, 7, 9, 10, 11]),
+    "condition": ({"where": "id not in (2, 3, 10)"}, [0, 1, 4, 5, 6, 7, 8, 9, 11]),
+    "all of a shard": ({"where": "id >= 5"}, [5, 6, 7, 8, 9, 10, 11]),
+    "nothing": ({"where": "id >= 0"}, [*range(12)]),
+    "no position": ({"without": []}, [*range(12)]),
+}
+
+
+@pytest.fixture
+def packed(place: Location) -> Location:
+    """12 examples: shards of 5, 4 and 3 records, the last in another split."""
+    return numbered.packed(place / "out", {"train": [5, 4], "validation": [3]})
+
+
+def schema_of(dataset: rs.Dataset) -> Any:
+    survey = SchemaSurvey()
+    for shard in dataset.shards:
+        for block in shard.blocks():
+            survey.update(block.buffer, block.starts, block.lengths)
+    return survey.finish()
+
+
+def assert_is_whole(folder: PlaceLike) -> None:
+    """Its manifest says of the records what one made from them would say."""
+    dataset = rs.open(folder)
+    assert rs.verify(folder, deep=True).is_good
+    assert dataset.schema == schema_of(dataset)
+    for name, split in dataset.splits.items():
+        manifest = read_manifest(folder)
+        assert manifest is not None
+        assert manifest.schema_of(name) == schema_of(split)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_only_shards_with_such_records_are_written(
+    place: Location, name: str, compression: str
+) -> None:
+    options, left = CHANGES[name]
+    out = numbered.packed(place / "out", {"train": [5, 4], "validation": [3]}, compression)
+    before = contents(out)
+    report = rs.edit_in_place(out, **options)
+    assert numbered.ids_of(rs.open(out)) == left
+    after = contents(out)
+    bounds = [range(5), range(5, 9), range(9, 12)]
+    shards = [file for file in sorted(before) if ".tfrecord" in file and "/" not in file]
+    kept = [all(n in left for n in ids) for ids in bounds]
+    assert [before[file] == after[file] for file in shards] == kept
+    assert (report.removed_count, report.rewritten_count) == (12 - len(left), kept.count(False))
+    assert (report.is_new, report.record_count) == (len(left) < 12, len(left))
+    assert {file for file in after if not file.endswith(".index")} == {
+        file for file in before if not file.endswith(".index")
+    }
+    assert_is_whole(out)
+
+
+def test_records_are_replaced_where_they_are(packed: Location, place: Location) -> None:
+    rows = [{**numbered.features(n), "score": n + 0.5} for n in (10, 0, 4)]
+    rs.pack(rs.Rows(rows), place / "new")
+    before = contents(packed)
+    report = rs.edit_in_place(packed, replace=place / "new", on="id")
+    assert (report.replaced_count, report.removed_count, report.rewritten_count) == (3, 0, 2)
+    dataset = rs.open(packed)
+    assert numbered.ids_of(dataset) == [*range(12)]
+    scores = dataset.read_columns(["score"])["score"].tolist()
+    assert scores == [n + 0.5 if n in (10, 0, 4) else n / 4 for n in range(12)]
+    assert (
+        contents(packed)["train-00001-of-00002.tfrecord"] == before["train-00001-of-00002.tfrecord"]
+    )
+    assert_is_whole(packed)
+    again = rs.edit_in_place(packed, replace=place / "new", on="id")
+    assert (again.is_new, again.replaced_count) == (False, 0)
+
+
+def test_the_history_says_what_was_done(packed: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = [rs.history(packed).digest]
+    rs.edit_in_place(packed, where="id != 7", reason="blurred")
+    digests.append(rs.history(packed).digest)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    rs.edit_in_place(packed, without=[0, 1, 2, 8])
+    digests.append(rs.history(packed).digest)
+    assert len({*digests}) == 3
+    _, first, second = rs.history(packed).changes
+    assert (first["before"], first["after"], second["after"]) == tuple(digests)
+    assert (first["positions"], second["positions"]) == ("7", "0-2,8")
+    assert (first["reason"], "time" in first) == ("blurred", False)
+    assert second["time"] == "1970-01-02T00:00:00+00:00"
+    text = (packed / "dataset.json").read().decode()
+    assert "id != 7" not in text  # a condition may name a person
+
+
+def test_what_names_positions_is_refused_afterwards(packed: Location, place: Location) -> None:
+    loader = rs.Loader(rs.open(packed), ["id"], batch_size=4, shuffle=True)
+    next(iter(loader))
+    state = loader.state_dict()
+    rs.Loader(rs.open(packed), ["id"], batch_size=4, shuffle=True).load_state_dict(state)
+    rs.pack(rs.Rows([{**numbered.features(3), "score": 9.0}]), place / "new")
+    rs.edit_in_place(packed, replace=place / "new", on="id")  # the number of records is the same
+    with raises(rs.OptionError, option="state"):
+        rs.Loader(rs.open(packed), ["id"], batch_size=4, shuffle=True).load_state_dict(state)
+
+
+def test_findings_of_this_dataset_only(tmp_path: Path) -> None:
+    rows = [{"image/encoded": numbered_image(n // 2), "id": n} for n in range(6)]
+    rs.pack(rs.Rows(rows), tmp_path / "out")
+    rs.lint(tmp_path / "out", findings=tmp_path / "found.jsonl", only=["identical-images"])
+    report = rs.edit_in_place(tmp_path / "out", without=f"@{tmp_path / 'found.jsonl'}")
+    assert report.removed_count == 3
+    left = rs.open(tmp_path / "out")
+    assert len({bytes(row["image/encoded"][0]) for row in left}) == len(left) == 3
+    with raises(rs.OptionError, option="without"):
+        rs.edit_in_place(tmp_path / "out", without=f"@{tmp_path / 'found.jsonl'}")
+
+
+def numbered_image(number: int) -> bytes:
+    from io import BytesIO
+
+    from PIL import Image
+
+    pixels = np.random.default_rng(number).integers(0, 255, (8, 8, 3), np.uint8)
+    file = BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_the_last_record_of_a_split_or_class(place: Location) -> None:
+    rows = [{"image/class/label": n // 4, "id": n} for n in range(12)]
+    rs.pack(rs.Rows(rows), place / "out", shards=4, shuffle=False)
+    with raises(rs.OptionError, option="allow_empty"):
+        rs.edit_in_place(place / "out", where="image/class/label != 1")
+    assert rs.edit_in_place(place / "out", where="id not in (4, 5, 6)").removed_count == 3
+    report = rs.edit_in_place(place / "out", where="image/class/label != 1", allow_empty=True)
+    assert (report.removed_count, report.record_count) == (1, 8)
+    out = numbered.packed(place / "splits", {"train": [5], "validation": [3]})
+    with raises(rs.OptionError, option="allow_empty"):
+        rs.edit_in_place(out, where="id < 5")
+    assert rs.edit_in_place(out, where="id < 5", allow_empty=True).splits["validation"] == 0
+    assert_is_whole(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({}, "without"),
+        ({"without": [1], "where": "id > 1"}, "without"),
+        ({"without": [12]}, "without"),
+        ({"without": [-1]}, "without"),
+        ({"without": [1], "checks": ["identical-images"]}, "checks"),
+        ({"where": "colour == 1"}, "where"),
+        ({"replace": "new"}, "on"),
+        ({"on": "id"}, "without"),
+        ({"replace": "twice", "on": "id"}, "on"),
+        ({"replace": "other", "on": "id"}, "on"),
+        ({"replace": "new", "on": "group"}, "on"),
+        ({"replace": "kinds", "on": "id"}, "paths"),
+    ],
+)
+def test_commands_that_are_refused(
+    packed: Location, place: Location, options: dict[str, Any], option: str
+) -> None:
+    for name, ids in (("new", [1]), ("twice", [1, 1]), ("other", [1, 50])):
+        rs.pack(rs.Rows([{**numbered.features(n), "score": 7.0} for n in ids]), place / name)
+    rs.pack(rs.Rows([{**numbered.features(1), "name": 3}]), place / "kinds")
+    options = {k: place / v if k == "replace" else v for k, v in options.items()}
+    before = contents(packed)
+    with raises(rs.OptionError, option=option):
+        rs.edit_in_place(packed, **options)
+    assert contents(packed) == before
+
+
+def test_damage_leaves_the_dataset_as_it_is(packed: Location) -> None:
+    shard = packed / "train-00000-of-00002.tfrecord"
+    data = bytearray(shard.read())
+    data[-6] ^= 1
+    shard.put(bytes(data))
+    before = contents(packed)
+    with raises(rs.CorruptDataError, defect=rs.Defect.PAYLOAD_CRC, path=shard, record=4):
+        rs.edit_in_place(packed, without=[0])
+    assert contents(packed) == before
+
+
+# ---- killed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.posix
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["positions", "all of a shard"])
+def test_killed_before_any_change_of_the_file_system(tmp_path: Path, name: str) -> None:
+    """The same command, another one, or `recover` goes on; all of them know what was begun."""
+    options, left = CHANGES[name]
+    packed = numbered.packed(tmp_path / "packed", {"train": [5, 4], "validation": [3]})
+    out, done = tmp_path / "out", tmp_path / "done"
+    shutil.copytree(packed, done)
+    rs.edit_in_place(done, threads=1, **options)
+    wanted, old = contents(done), contents(packed)
+
+    def change() -> Any:
+        return rs.edit_in_place(out, threads=1, **options)
+
+    found = {"old": 0, "new": 0, "begun": 0}
+    for step in range(1, 1000):
+        shutil.copytree(packed, out)
+        if not killed_before(step, change):
+            break
+        if (out / "dataset.json").exists():
+            ids = numbered.ids_of(rs.open(out))
+            assert ids in ([*range(12)], left)
+            found["old" if len(ids) == 12 else "new"] += 1
+        else:
+            with raises(rs.CorruptDataError, defect="unfinished-dataset", path=out):
+                rs.open(out)
+            with raises(rs.OptionError, match="recordsmith recover"):
+                rs.edit_in_place(out, without=[0])
+            found["begun"] += 1
+        if step % 2:
+            is_new = numbered.ids_of(rs.open(done)) if (out / "dataset.json").exists() else None
+            if is_new is None or len(numbered.ids_of(rs.open(out))) == 12:
+                change()
+            rs.recover(out)
+            assert contents(out) == wanted
+        else:
+            report = rs.recover(out)
+            assert contents(out) in (old, wanted)
+            assert report.record_count == len(rs.open(out))
+        shutil.rmtree(out)
+    assert min(found.values()) > 0, found
+    assert step > 15
+
+
+@pytest.mark.posix
+def test_shards_of_a_killed_job_do_not_replace_those_of_a_change(tmp_path: Path) -> None:
+    """A killed job that overwrites leaves shards that wait, with names that `append` gives."""
+    packed = numbered.packed(tmp_path / "out", {"train": [5, 4]})
+    more, other = numbered.packed(tmp_path / "more", {"train": [3]}), tmp_path / "other"
+    numbered.packed(other, {"train": [100]})
+    for shards, change, count in (
+        (3, lambda: rs.append(more, packed), 12),
+        (3, lambda: rs.edit_in_place(packed, without=[0]), 11),
+    ):
+        _die_before_publishing(lambda n=shards: rs.reshard(other, packed, shards=n, overwrite=True))  # type: ignore[misc]
+        change()
+        assert len(rs.open(packed)) == count
+        assert rs.verify(packed).is_good
+
+
+def _die_before_publishing(job: Callable[[], object]) -> None:
+    child = os.fork()
+    if child == 0:
+        module = importlib.import_module("recordsmith.writing.building.publishing")
+        module.publish_dataset = lambda *_, **__: os._exit(9)  # type: ignore[attr-defined]
+        job()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def test_nothing_to_recover(packed: Location, place: Location) -> None:
+    before = contents(packed)
+    assert rs.recover(packed).outcome == "nothing"
+    assert contents(packed) == before
+    with raises(rs.OptionError, option="path"):
+        rs.recover(place / "none")
+
+
+# ---- histories ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_histories(tmp_path: Path, seed: int) -> None:
+    """Against a model in plain Python; at the end, TensorFlow reads the shards."""
+    run_history(tmp_path, seed, 4, every=4)
+
+
+def run_history(root: Path, seed: int, length: int, every: int = 1) -> None:
+    """`every`: after how many changes TensorFlow reads, too."""
+    rng = np.random.default_rng(seed)
+    out = root / "out"
+    model = {"train": _rows(rng, 0, 12), "test": _rows(rng, 100, 5)}
+    _pack(model, out, rng)
+    for step in range(length):
+        job, expected, is_change = _next_change(rng, out, root / f"new{step}", model, step)
+        if rng.random() < 0.5 and hasattr(os, "fork"):
+            killed_before(int(rng.integers(1, 40)), job)
+            was_begun = not (out / "dataset.json").exists()
+            if was_begun and is_change:
+                assert rs.recover(out).outcome == "finished"
+                assert _read(out) == expected
+            elif was_begun or _read(out) != expected:
+                assert was_begun or _read(out) == model
+                job()
+        else:
+            job()
+        model = expected
+        assert _read(out) == model
+        assert step % every != every - 1 or _read_by_tensorflow(out) == model
+        assert_is_whole(out)
+
+
+def _rows(rng: np.random.Generator, first: int, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": n,
+            "label": int(rng.integers(3)),
+            "v": rng.integers(9, size=rng.integers(4)).tolist(),
+        }
+        for n in range(first, first + count)
+    ]
+
+
+def _pack(model: dict[str, list[dict[str, Any]]], out: Path, rng: np.random.Generator) -> None:
+    parts = []
+    for split, rows in model.items():
+        part = out.parent / f"{out.name}-{split}"
+        rs.pack(rs.Rows(rows, kinds={"v": "int64"}), part, shuffle=False, shards=1)
+        shard = next(part.glob("*.tfrecord"))
+        parts.append(shard.rename(part / f"{split}-00000-of-00001.tfrecord"))
+        (part / "dataset.json").unlink()
+    rs.reshard(parts, out, shards=int(rng.integers(1, 4)))
+
+
+def _next_change(
+    rng: np.random.Generator, out: Path, new: Path, model: dict[str, Any], step: int
+) -> tuple[Callable[[], object], dict[str, Any], bool]:
+    """Return a job, the model after it, and whether it changes the dataset in its folder."""
+    listed = [(split, row) for split, rows in model.items() for row in rows]
+    kind = rng.choice(["remove", "where", "replace", "append", "reshard"])
+    if kind == "remove":
+        gone = rng.choice(len(listed), rng.integers(0, 4), replace=False)
+        ids = {listed[n][1]["id"] for n in gone}
+        change: Callable[[], object] = lambda: rs.edit_in_place(  # noqa: E731
+            out, without=gone, threads=1, allow_empty=True
+        )
+        return change, _filtered(model, lambda row: row["id"] not in ids), True
+    if kind == "where":
+        value = int(rng.integers(9))
+        change = lambda: rs.edit_in_place(  # noqa: E731
+            out, where=f"id not in ({value}, {value + 100})", threads=1, allow_empty=True
+        )
+        return (
+            change,
+            _filtered(model, lambda row: row["id"] % 100 != value or row["id"] > 200),
+            True,
+        )
+    if kind == "replace":
+        chosen = rng.choice(len(listed), 2, replace=False)
+        rows = {
+            listed[n][1]["id"]: {**listed[n][1], "v": [7] * int(rng.integers(6))} for n in chosen
+        }
+        rs.pack(rs.Rows([*rows.values()], kinds={"v": "int64"}), new)
+        change = lambda: rs.edit_in_place(out, replace=new, on="id", threads=1)  # noqa: E731
+        after = {split: [rows.get(row["id"], row) for row in part] for split, part in model.items()}
+        return change, after, True
+    if kind == "append":
+        rows_more = _rows(rng, 1000 * (step + 1), 3)
+        rs.pack(rs.Rows(rows_more, kinds={"v": "int64"}), new, shuffle=False)
+        change = lambda: rs.append(new, out, split="train", threads=1)  # noqa: E731
+        return change, {**model, "train": [*model["train"], *rows_more]}, True
+    rs.reshard(out, new, shards=2)
+
+    def reshard() -> None:
+        rs.reshard(new, out, shards=int(step % 2) + 1, overwrite=True, threads=1)
+
+    return reshard, model, False
+
+
+def _filtered(model: dict[str, Any], keeps: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    return {split: [row for row in rows if keeps(row)] for split, rows in model.items()}
+
+
+def _read(out: Path) -> dict[str, Any]:
+    return {
+        split: [
+            {"id": int(row["id"][0]), "label": int(row["label"][0]), "v": row["v"].tolist()}
+            for row in rows
+        ]
+        for split, rows in rs.open(out).splits.items()
+    }
+
+
+def _read_by_tensorflow(out: Path) -> dict[str, Any]:
+    tf = pytest.importorskip("tensorflow")
+    document = json.loads((out / "dataset.json").read_text())
+    spec = {
+        "id": tf.io.FixedLenFeature((), tf.int64),
+        "label": tf.io.FixedLenFeature((), tf.int64),
+        "v": tf.io.RaggedFeature(tf.int64),
+    }
+    found: dict[str, Any] = {}
+    for split, shards in document["splits"].items():
+        files = [str(out / shard["file"]) for shard in shards]
+        rows = [
+            tf.io.parse_single_example(record, spec)
+            for record in tf.data.TFRecordDataset(files).as_numpy_iterator()
+        ]
+        found[split] = [{key: value.numpy().tolist() for key, value in row.items()} for row in rows]
+    return found
