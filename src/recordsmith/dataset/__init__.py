@@ -27,9 +27,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "step_counts step_prefix"
         ),
         "examples": "begin_of bytes_text probe",
-        "findings_file": (
-            "FindingsFile FindingsWriter FoundPlace KEEP_RULES chosen read_findings record_name"
-        ),
+        "findings_file": ("FindingsFile FindingsWriter FoundPlace KEEP_RULES chosen read_findings"),
         "indexing": "IndexReport index",
         "keypoint_classes": (
             "KeypointClass KeypointClasses MAX_KEYPOINTS join_keypoint_classes "

@@ -48,7 +48,6 @@ from recordsmith.dataset.findings_file import FindingsWriter as FindingsWriter
 from recordsmith.dataset.findings_file import FoundPlace as FoundPlace
 from recordsmith.dataset.findings_file import chosen as chosen
 from recordsmith.dataset.findings_file import read_findings as read_findings
-from recordsmith.dataset.findings_file import record_name as record_name
 from recordsmith.dataset.indexing import IndexReport as IndexReport
 from recordsmith.dataset.indexing import index as index
 from recordsmith.dataset.keypoint_classes import MAX_KEYPOINTS as MAX_KEYPOINTS

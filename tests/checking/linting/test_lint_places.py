@@ -227,7 +227,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: 
     ):
         with pytest.raises(rs.OptionError, match=message):
             act()
-    with pytest.raises(rs.OptionError, match="is about a source, not about a dataset"):
+    with pytest.raises(rs.OptionError, match=r"not about a dataset.*lint"):
         rs.pack(other, tmp_path / "packed")
         rs.reshard(tmp_path / "packed", tmp_path / "out", without=f"@{found}")
     with pytest.raises(rs.OptionError, match=r"checks.* needs a file of findings"):
