@@ -293,7 +293,7 @@ def _found_in(opened: Dataset, file: str) -> list[int]:
 
     findings = read_findings(file, "at")
     whole = RecordPositions.of(opened)
-    findings.check("dataset", whole.digest)
+    findings.check_dataset(whole.digest)
     found = np.array([place.position for place in findings if place.position is not None], int)
     return [*map(int, np.flatnonzero(np.isin(whole.in_dataset(opened), found)))]
 

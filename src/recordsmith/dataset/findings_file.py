@@ -186,9 +186,15 @@ class FindingsFile:
                 if number > 1 and not line.isspace():
                     yield number, self._parse(line, number, FoundPlace)
 
-    def check(self, kind: Literal["dataset", "source"], digest: str) -> None:
-        """Raise OptionError if the findings are not about a dataset or source with this digest."""
-        own = getattr(self.head, kind)
+    def check_dataset(self, digest: str) -> None:
+        """Raise OptionError if the findings are not about this state of the dataset."""
+        self._check("dataset", digest, self.head.dataset)
+
+    def check_source(self, digest: str) -> None:
+        """Raise OptionError if the findings are not about this listing of the source."""
+        self._check("source", digest, self.head.source)
+
+    def _check(self, kind: str, digest: str, own: str | None) -> None:
         if own == digest:
             return
         remedy = f"Run `recordsmith {self.head.command}` again"

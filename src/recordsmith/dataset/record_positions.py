@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.locating import Located, locate_each
-from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.stores import Location, as_location
 from recordsmith.support.buffers import Int64Array
@@ -20,30 +19,38 @@ from recordsmith.support.errors import DataError, FileAccessError
 
 
 class _Listed(NamedTuple):
-    """A shard as its dataset lists it.
-
-    known: the number of its records, its size in bytes and its crc32c; None for what is unknown.
-    shard: None if it is missing.
-    """
+    """A shard as its dataset lists it: what is None is not known."""
 
     location: Location
     split: str
-    known: tuple[int | None, int | None, int | None]
+    record_count: int | None
+    size_bytes: int | None
+    crc32c: int | None
     shard: Shard | None
+
+
+def listed_digest(shards: Iterable[tuple[str, str, Any, Any, Any]]) -> str:
+    """Return a digest of shards: split, file name, records, bytes and crc32c of each, in order.
+
+    Another one follows if a record is removed, replaced, appended or moved. Where the dataset is,
+    does not count.
+    """
+    text = json.dumps([list(shard) for shard in shards], ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class RecordPositions:
     """The positions of the records of all splits of a dataset, as `rs.open` counts them.
 
-    digest: of split, name, number of records, size and crc32c of each shard, in order, as the
-        manifest lists them, or what is known of these. It changes when a record is removed,
-        replaced, appended or moved, and does not depend on where the dataset is.
+    digest: of its shards as the manifest lists them; else of their names, sizes and known counts.
     """
 
     def __init__(self, parts: Sequence[Located]) -> None:
         self._shards = [listed for part in parts for listed in _listed_in(part)]
-        known = [[one.split, one.location.name, *one.known] for one in self._shards]
-        self.digest = hashlib.blake2b(json.dumps(known).encode(), digest_size=16).hexdigest()
+        self.digest = listed_digest(
+            (one.split, one.location.name, one.record_count, one.size_bytes, one.crc32c)
+            for one in self._shards
+        )
         self._numbers: dict[str, int | None] = {
             str(one.location.absolute()): number for number, one in enumerate(self._shards)
         }
@@ -86,7 +93,7 @@ class RecordPositions:
         """The position of the first record of a shard; None behind one that cannot be counted."""
         while len(self._starts) <= number:
             one, start = self._shards[len(self._starts) - 1], self._starts[-1]
-            count = one.known[0]
+            count = one.record_count
             if count is None and start is not None and one.shard is not None:
                 with suppress(DataError, FileAccessError):
                     count = one.shard.record_count
@@ -108,18 +115,17 @@ def _listed_in(part: Located) -> Iterator[_Listed]:
         for split, entries in part.manifest.splits.items():
             for entry in entries:
                 location = part.folder / entry.file
-                yield _Listed(location, split, _stated(entry), by_location.get(str(location)))
+                known = entry.record_count, entry.size_bytes, entry.crc32c
+                yield _Listed(location, split, *known, by_location.get(str(location)))
         return
     for shard in part.shards:
-        size = None
+        size, count, own = None, part.record_counts.get(shard.location), shard.entry
+        if own is not None:
+            known = own.record_count, own.size_bytes, own.crc32c
+            yield _Listed(shard.location, shard.split, *known, shard)
+            continue
         with suppress(FileAccessError):
             size = shard.size_bytes
-        known = part.record_counts.get(shard.location), size, None
-        stated = known if shard.entry is None else _stated(shard.entry)
-        yield _Listed(shard.location, shard.split, stated, shard)
+        yield _Listed(shard.location, shard.split, count, size, None, shard)
     for missing in part.missing:
-        yield _Listed(missing.location, missing.split, (None, None, None), None)
-
-
-def _stated(entry: ShardEntry) -> tuple[int, int, int]:
-    return entry.record_count, entry.size_bytes, entry.crc32c
+        yield _Listed(missing.location, missing.split, None, None, None, None)

@@ -47,7 +47,7 @@ def _leave_out(listing: Listing, found: FoundSamples) -> Listing:
     """The listing without the samples of a file; it keeps the digest of the whole one."""
     findings, checks, keep = found
     digest = source_digest(listing)
-    findings.check("source", digest)
+    findings.check_source(digest)
     names = {place.name for _, place in chosen(findings, checks, keep) if place.name is not None}
     samples = collect(listing.samples)
     left_out = numbers_of_names(samples, names)

@@ -23,7 +23,7 @@ def join_groups(listing: Listing, samples: SampleTable, path: str | None) -> Cod
     if path is None:
         return samples.groups
     findings = read_findings(path, "together")
-    findings.check("source", source_digest(listing))
+    findings.check_source(source_digest(listing))
     named = {place.name for place in findings if place.group is not None and place.name is not None}
     numbers = numbers_of_names(samples, named)
     first_of: dict[int, int] = {}  # the first sample of each group of the file

@@ -36,7 +36,7 @@ def select_without(
     if isinstance(without, str) and without.startswith("@"):
         findings = read_findings(without, "without")
         whole = RecordPositions.of(dataset)
-        findings.check("dataset", whole.digest)
+        findings.check_dataset(whole.digest)
         removed = found_positions(findings, len(whole), checks, keep)
         is_removed = np.isin(whole.in_dataset(dataset), removed)
     elif isinstance(without, str):
