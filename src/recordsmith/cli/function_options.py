@@ -111,6 +111,7 @@ FORMS: Mapping[str, Form] = {
     "size": Form("SIZE", parsing.parse_pixels, "224 or 192x256"),
     "where": Form("CONDITION"),
     "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
+    "groups": Form("FILE"),
 }
 """How values are typed, by the name of the parameter."""
 

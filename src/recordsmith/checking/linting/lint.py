@@ -23,6 +23,7 @@ from recordsmith.checking.linting.episode_check import (
     EpisodeFacts,
     compare_episodes,
 )
+from recordsmith.checking.linting.group_check import check_groups
 from recordsmith.checking.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.checking.linting.sample_check import (
     PIXEL_CHECKS,
@@ -42,7 +43,9 @@ from recordsmith.sources import (
     Source,
     collect,
     source_of,
+    with_groups,
 )
+from recordsmith.stores import PlaceLike
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import option, shown_value
 from recordsmith.support.explaining import unknown_word
@@ -58,6 +61,8 @@ def lint(
     deep: bool = True,
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
+    group_pattern: str | None = None,
+    groups: PlaceLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LintReport:
@@ -72,6 +77,9 @@ def lint(
         ignore: check to leave out, such as similar-images. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
+        group_pattern: regular expression that finds the group of each image in its path, as for
+            `pack`: a group in two splits is reported.
+        groups: CSV file with the columns name and group, as for `pack`.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done, total)` with numbers of samples.
 
@@ -94,7 +102,10 @@ def lint(
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = WorkerPool(thread_count(threads), progress)
-    return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
+    listing = with_groups(
+        source.list_samples(), group_pattern, None if groups is None else str(groups)
+    )
+    return lint_listing(listing, work, deep=deep, selected=selected)
 
 
 def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
@@ -120,6 +131,7 @@ def lint_listing(
         counts = _check_samples(listing, splits, work, findings, report, selected)
     else:
         counts = _label_counts(columns, splits, listing)
+    check_groups(listing, columns, splits, findings)
     _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from recordsmith.checking.statistics.feature_blocks import (
 from recordsmith.checking.statistics.feature_stats import FeatureBuilder
 from recordsmith.checking.statistics.image_stats import ImageBuilder
 from recordsmith.checking.statistics.keypoint_stats import KeypointBuilder
+from recordsmith.checking.statistics.leakage import DistinctHashes
 from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.checking.statistics.number_stats import NumberBuilder
 from recordsmith.checking.statistics.sampling import Builder, Hashes, hash_positions
@@ -86,10 +87,19 @@ def _counting(owners: Int64Array) -> Iterator[None]:
 class RecordBuilder(Builder):
     """Collects the records of a few shards of one split."""
 
-    _fixed = ("left_out", "_split", "_mask_limits")
+    _fixed = ("left_out", "_split", "_mask_limits", "_compared")
 
-    def __init__(self, split: str, mask_limits: MutableMapping[str, int]) -> None:
-        """`mask_limits`: limits of the masks of other parts, by feature."""
+    def __init__(
+        self,
+        split: str,
+        mask_limits: MutableMapping[str, int],
+        compared: Collection[str] = (),
+    ) -> None:
+        """
+        Args:
+            mask_limits: limits of the masks of other parts, by feature.
+            compared: features whose values are compared between splits.
+        """
         self.record_count = 0
         self.sizes = NumberBuilder()
         self.payloads: Counter[str] = Counter()
@@ -101,7 +111,9 @@ class RecordBuilder(Builder):
         self.boxes = BoxBuilder()
         self.keypoints = KeypointBuilder()
         self.episodes = EpisodeBuilder()
+        self.leakage: dict[str, dict[str, DistinctHashes]] = {}  # by key and split
         self.left_out: set[str] = set()
+        self._compared = compared
         self._split = split
         self._mask_limits = mask_limits
 
@@ -182,6 +194,9 @@ class RecordBuilder(Builder):
         for key, block in blocks.items():
             feature = self.sections[name][key]
             feature.add(block, places, hashes)
+            if key in self._compared and name != "feature_lists":
+                of_key = self.leakage.setdefault(key, {})
+                of_key.setdefault(self._split, DistinctHashes()).add_block(block)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
                 positive = _positive(block, blocks)
