@@ -169,6 +169,7 @@ def match_names(
             f"{pattern.pattern!r} does not match {join_names(unmatched)}",
             unmatched,
             path=root,
+            remedy=f"Change the pattern, or leave them out with {option('leave_out')}.",
         )
     return found, [*numbers]
 

@@ -459,6 +459,23 @@ def test_records_have_the_groups_of_a_feature(scans: Path, tmp_path: Path) -> No
             rs.Shards(tmp_path / "mixed", group_column=key).list_samples()
 
 
+def test_jobs_that_cannot_keep_groups_whole_say_so(scans: Path, tmp_path: Path) -> None:
+    shares = {"a": 0.5, "b": 0.5}
+    rs.pack(scans, tmp_path / "out", group_pattern="(p[0-9]+)_", splits=shares)
+    rs.pack(scans, tmp_path / "new", like=tmp_path / "out")
+    with raises(OptionError, option="splits", match="group_pattern"):
+        rs.reshard(tmp_path / "out", tmp_path / "again", splits=shares)
+    rs.reshard(tmp_path / "out", tmp_path / "copy", shards=2)
+    with raises(OptionError, option="splits", match="group_pattern"):
+        rs.reshard(tmp_path / "copy", tmp_path / "again", splits=shares)
+    report = rs.append(tmp_path / "new", tmp_path / "out", split="a")
+    assert any("group_pattern" in notice for notice in report.notices)
+    rs.pack(rs.Rows([{"id": n, "who": f"p{n % 5}"} for n in range(20)], group="who"),
+            tmp_path / "rows")  # fmt: skip
+    with raises(OptionError, option="splits", match="who"):
+        rs.reshard(tmp_path / "rows", tmp_path / "again", splits=shares)
+
+
 def test_rows_have_no_names(tmp_path: Path) -> None:
     source = rs.Rows([{"id": 1}, {"id": 2}])
     for options in ({"group_pattern": "x"}, {"splits": "@t.csv"}, {"groups": "t.csv"}):

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from recordsmith.checking.statistics.feature_blocks import FeatureBlock
-from recordsmith.checking.statistics.findings import Finding
 from recordsmith.checking.statistics.sampling import Builder, Hashes
 from recordsmith.format.example import BytesArray
 from recordsmith.format.example.keys import IMAGE
 from recordsmith.format.example.usual_names import USUAL_NAMES
 from recordsmith.support.permutation import finalize_bits
-from recordsmith.support.words import count as format_count
 
 MAX_HASHES = 1 << 20
 """How many different values of a feature in a split are compared."""
 
 _ALL = 2**64 - 1
-_MOST_PIECES = 4096
+_PIECES = 4096
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class DistinctHashes(Builder):
         hashes = np.unique(hashes[hashes <= np.uint64(self.limit)])
         self._pieces.append(hashes)
         self._count += len(hashes)
-        if self._count >= 2 * MAX_HASHES or len(self._pieces) >= _MOST_PIECES:
+        if self._count >= 2 * MAX_HASHES or len(self._pieces) >= _PIECES:
             self.distinct()
 
     def merge(self, other: DistinctHashes) -> None:
@@ -104,18 +102,3 @@ def find_leaks(values: Mapping[str, Mapping[str, DistinctHashes]]) -> Iterator[L
         pairs = Counter(zip(firsts[~is_first].tolist(), owners[~is_first].tolist(), strict=True))
         for (one, other), count in sorted(pairs.items()):
             yield Leak(feature, (names[one], names[other]), count, (limit + 1) / (_ALL + 1))
-
-
-def leak_findings(leaks: tuple[Leak, ...], group_column: str | None) -> Iterator[Finding]:
-    """Yield a finding for each two splits that share images or groups."""
-    for leak in leaks:
-        is_group = leak.feature == group_column
-        what = format_count(leak.count, *(("group",) if is_group else ("identical image",)))
-        of_sample = "" if leak.compared == 1 else f", in a sample of {leak.compared:.1%}"
-        yield Finding(
-            f"{'group' if is_group else 'identical'}-across-splits",
-            leak.feature,
-            f"{what} in {leak.splits[0]!r} and {leak.splits[1]!r}{of_sample}: evaluation is "
-            "optimistic (leakage).",
-            "`recordsmith lint` lists them. Split again, with groups that stay whole.",
-        )

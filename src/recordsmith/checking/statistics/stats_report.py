@@ -29,9 +29,14 @@ from recordsmith.checking.statistics.feature_stats import (
     features_table,
     numbers_table,
 )
-from recordsmith.checking.statistics.findings import Finding, group_findings, make_findings
+from recordsmith.checking.statistics.findings import (
+    Finding,
+    group_findings,
+    leak_findings,
+    make_findings,
+)
 from recordsmith.checking.statistics.keypoint_stats import KeypointStats
-from recordsmith.checking.statistics.leakage import Leak, find_leaks, leak_findings
+from recordsmith.checking.statistics.leakage import Leak, find_leaks
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.checking.statistics.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder

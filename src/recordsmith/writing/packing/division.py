@@ -73,7 +73,7 @@ def divide_folds(
     order: Int64Array,
     labels: npt.NDArray[Any] | None,
     groups: npt.NDArray[np.uint64] | None,
-    splits: Mapping[str, Int64Array],
+    split_of: Int64Array,
     fold_count: int,
 ) -> Int64Array:
     """Divide samples into folds of equal size, which have equal parts of each split and class.
@@ -82,14 +82,12 @@ def divide_folds(
         order: the numbers of all samples, in the order of their hashes.
         labels: of the samples, if the folds should have equal parts of each class.
         groups: as in `divide`.
-        splits: the numbers of the samples of each split.
+        split_of: the number of the split of each sample.
 
     Returns:
         The fold of each sample, from 0: int64, (samples,).
     """
-    strata = np.zeros(len(order), np.int64)
-    for number, members in enumerate(splits.values()):
-        strata[members] = number
+    strata = split_of
     if labels is not None:
         classes, class_of = np.unique(labels, return_inverse=True)
         strata = strata * len(classes) + class_of

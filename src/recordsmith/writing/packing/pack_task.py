@@ -114,15 +114,8 @@ def pack_shard(task: PackTask) -> ShardResult:
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
     orders = {shard.split: np.arange(task.size)}
-    folds = [sample.fold for sample in task.samples if sample.fold is not None]
-    if len(folds) != (task.size if options.folds else 0) or max(folds, default=-1) >= (
-        options.folds or 0
-    ):
-        raise OptionError("the folds of the samples are invalid", option="task")
-    of_samples = np.array(folds, np.int64) if folds else None
-    assignment = ShardAssignment(
-        (shard,), task.fingerprint, samples, orders, numbers, folds=of_samples
-    )
+    folds = None if options.folds is None else np.array([s.fold for s in task.samples], np.int64)
+    assignment = ShardAssignment((shard,), task.fingerprint, samples, orders, numbers, folds=folds)
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
     packer = ShardPacker(reader, assignment, folder, options, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped

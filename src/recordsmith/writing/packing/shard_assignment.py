@@ -30,12 +30,14 @@ from recordsmith.dataset import (
 )
 from recordsmith.sources import (
     Coding,
+    DividedGroup,
     Listing,
     Names,
     RowNames,
     SampleTable,
     collect,
     divided_groups,
+    join_names,
 )
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, SourceError, option
@@ -114,21 +116,24 @@ def assign_shards(
         stratify=options.stratify,
         has_folds=options.folds is not None,
     )
-    _check_groups(samples, orders, is_asked=(options.group_pattern or options.groups) is not None)
+    split_of = np.full(len(samples), -1, np.int64)
+    for number, members in enumerate(orders.values()):
+        split_of[members] = number
+    if (options.group_pattern or options.groups) is not None:
+        _check_groups(divided_groups(samples.groups, split_of), split_of, [*orders])
     folds = None
     strata = samples.strata if options.stratify else None
     deviations: dict[str, dict[int, float]] = {}
     if strata is not None and groups is not None:
-        new = {split: share for split, share in (shares or {}).items() if split in orders}
-        deviations = class_deviations(strata, orders, new)
+        deviations = class_deviations(strata, orders, shares or {})
     if options.folds is not None:
-        folds = divide_folds(shuffled, strata, groups, orders, options.folds)
+        folds = divide_folds(shuffled, strata, groups, split_of, options.folds)
         if strata is not None and groups is not None:
-            members = {
+            of_fold = {
                 f"{FOLD} {fold}": np.flatnonzero(folds == fold) for fold in range(options.folds)
             }
-            equal = dict.fromkeys(members, 1 / options.folds)
-            deviations |= class_deviations(strata, members, equal)
+            equal = dict.fromkeys(of_fold, 1 / options.folds)
+            deviations |= class_deviations(strata, of_fold, equal)
     compression = options.shard_compression
     shards = plan_shards(
         {split: len(numbers) for split, numbers in orders.items()},
@@ -168,24 +173,16 @@ def _check_names(listing: Listing) -> None:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-def _check_groups(
-    samples: SampleTable, orders: Mapping[str, Int64Array], *, is_asked: bool
-) -> None:
-    """Refuse groups that the kept splits of the source divide, if the caller named the groups."""
-    split_of = np.full(len(samples), -1, np.int64)
-    for number, members in enumerate(orders.values()):
-        split_of[members] = number
-    divided = divided_groups(samples.groups, split_of) if is_asked else []
+def _check_groups(divided: list[DividedGroup], split_of: Int64Array, splits: list[str]) -> None:
+    """Refuse groups of the caller that splits of the source divide."""
     if divided:
-        splits = [*orders]
         examples = [
             f"{group.name!r} ({', '.join(splits[split_of[number]] for number in group.samples)})"
-            for group in divided[:3]
+            for group in divided
         ]
-        more = f" and {len(divided) - 3:,} more" if len(divided) > 3 else ""
         raise OptionError(
             f"{count(len(divided), 'group is', 'groups are')} in several of the splits that are "
-            f"kept: {', '.join(examples)}{more}",
+            f"kept: {join_names(examples)}",
             option="groups",
             remedy=f"Divide the samples again with {option('splits')} and "
             f"{option('resplit', splits)}, or leave out the groups.",
