@@ -158,6 +158,16 @@ def test_groups_are_whole_in_splits_and_folds(
     assert bool(plan.deviations) == (stratify and grouped and bool((labels >= 0).any()))
 
 
+def test_other_groups_are_another_plan_if_folds_change() -> None:
+    """A rerun keeps shards only if their records have the same folds."""
+    plans = [
+        _plan([Sample(f"{n}", 1, group=f"{n // size}") for n in range(24)], (), folds=folds)
+        for size in (1, 2, 3)
+        for folds in (None, 3)
+    ]
+    assert len({plan.fingerprint for plan in plans}) == 4  # without folds, groups change nothing
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     labels=st.lists(st.integers(0, 7), min_size=12, max_size=90),
