@@ -32,7 +32,7 @@ _PANELS = {
     "Where it runs": "engine threads write_plan",
 }
 _CLASSES = 10
-"""How many classes of a split are printed, those first whose share is furthest from the wanted."""
+"""How many classes of a split are printed, those first that deviate most."""
 
 _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
 """Options of `pack` that a plan does not take."""
@@ -294,9 +294,8 @@ def print_findings(report: PackReport) -> None:
     _print_skipped(report.skipped, report.skipped_count)
     lines = []
     for split, deviations in report.deviations.items():
-        largest = sorted(deviations.items(), key=lambda item: (-abs(item[1]), item[0]))
-        shown = first_of([f"{name} {found:+.1%}" for name, found in largest], _CLASSES)
-        lines.append(f"{split}: {shown}")
+        shown = [f"{name} {found:+.1%}" for name, found in deviations.items()]
+        lines.append(f"{split}: {first_of(shown, _CLASSES)}")
     console.print_list("deviation of the share of each class", lines, most=100)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)

@@ -249,6 +249,8 @@ def _read_table(location: Location, column: str) -> Iterator[tuple[int, str, str
 class _Finder:
     """Finds images by their paths, longer paths that end with these, or their bare names.
 
+    Bare names may have another suffix of images, or none.
+
     places: the number of each path.
     """
 
@@ -257,11 +259,16 @@ class _Finder:
         self._bare: dict[str, list[str]] = {}
         for name in names:
             base = posixpath.basename(name)
-            self._bare.setdefault(base, []).append(name)
-            if has_image_name(base):
-                self._bare.setdefault(posixpath.splitext(base)[0], []).append(name)
+            for bare in {base, _without_suffix(base)}:
+                self._bare.setdefault(bare, []).append(name)
 
     def __call__(self, name: str) -> list[str]:
         path = with_slashes(name)
         found = next(filter(self.places.__contains__, [path, *path_endings(path)]), None)
-        return [found] if found is not None else [] if "/" in path else self._bare.get(path, [])
+        if found is not None or "/" in path:
+            return [found] if found is not None else []
+        return self._bare.get(path) or self._bare.get(_without_suffix(path), [])
+
+
+def _without_suffix(name: str) -> str:
+    return posixpath.splitext(name)[0] if has_image_name(name) else name

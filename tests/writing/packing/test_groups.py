@@ -346,8 +346,9 @@ def test_splits_of_a_table(scans: Path, tmp_path: Path) -> None:
         lambda path: f"D:\\old\\{path}".replace("/", "\\"),
         lambda path: path.split("/")[1],
         lambda path: path.split("/")[1].removesuffix(".png"),
+        lambda path: path.split("/")[1].replace(".png", ".jpg"),
     ]
-    rows = [(spellings[n % 4](path), split_of[path]) for n, path in enumerate(paths)]
+    rows = [(spellings[n % 5](path), split_of[path]) for n, path in enumerate(paths)]
     table = _write(tmp_path / "s.csv", ("name", "split"), *rows, ("gone.png", "train"))
     report = rs.pack(scans, tmp_path / "out", splits=f"@{table}", folds=3)
     assert {name: split for name, split, _ in _records(tmp_path / "out")} == split_of

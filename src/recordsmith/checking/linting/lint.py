@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -45,7 +46,6 @@ from recordsmith.sources import (
     source_of,
     with_groups,
 )
-from recordsmith.stores import PlaceLike
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import option, shown_value
 from recordsmith.support.explaining import unknown_word
@@ -62,7 +62,7 @@ def lint(
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
     group_pattern: str | None = None,
-    groups: PlaceLike | None = None,
+    groups: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LintReport:
@@ -102,9 +102,8 @@ def lint(
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = WorkerPool(thread_count(threads), progress)
-    listing = with_groups(
-        source.list_samples(), group_pattern, None if groups is None else str(groups)
-    )
+    groups = None if groups is None else os.fspath(groups)
+    listing = with_groups(source.list_samples(), group_pattern, groups)
     return lint_listing(listing, work, deep=deep, selected=selected)
 
 

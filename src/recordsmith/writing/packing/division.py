@@ -14,6 +14,7 @@ from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import unknown_word
 
+_MOST_CLASSES = 1000  # whose deviations are reported
 _EQUAL = 1e-5  # as scikit-learn compares them
 
 
@@ -114,20 +115,22 @@ def divide_folds(
 def class_deviations(
     labels: npt.NDArray[Any], members: Mapping[str, Int64Array], shares: Mapping[str, float]
 ) -> dict[str, dict[int, float]]:
-    """For each split the share of each class in it, by label, minus the share of the split."""
+    """For each split the share of each class in it, by label, minus the share of the split.
+
+    Those of the _MOST_CLASSES classes that deviate most, in this order.
+    """
     classes, class_of = np.unique(labels, return_inverse=True)
     counts = {
         split: np.bincount(class_of[members[split]], minlength=len(classes)) for split in shares
     }
     totals = np.sum([*counts.values()], axis=0)
     known = np.flatnonzero((totals > 0) & (classes >= 0))
-    return {
-        split: {
-            int(classes[number]): round(float(counts[split][number] / totals[number] - share), 6)
-            for number in known
-        }
-        for split, share in shares.items()
-    }
+    found: dict[str, dict[int, float]] = {}
+    for split, share in shares.items():
+        off = np.round(counts[split][known] / totals[known] - share, 6)
+        order = np.argsort(-np.abs(off), kind="stable")[:_MOST_CLASSES]
+        found[split] = dict(zip(classes[known[order]].tolist(), off[order].tolist(), strict=True))
+    return found
 
 
 def _ends_of_shares(classes: Int64Array, shares: Mapping[str, float]) -> Int64Array:

@@ -6,6 +6,7 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -82,7 +83,7 @@ def pack(
     seed: int = 0,
     stratify: bool = False,
     group_pattern: str | None = None,
-    groups: PlaceLike | None = None,
+    groups: str | os.PathLike[str] | None = None,
     folds: int | None = None,
     shuffle: bool = True,
     image_options: ImageOptions | None = None,
@@ -176,7 +177,7 @@ def pack(
         seed=seed,
         stratify=stratify,
         group_pattern=group_pattern,
-        groups=groups,  # type: ignore[arg-type]  # becomes text
+        groups=None if groups is None else os.fspath(groups),
         folds=folds,
         shuffle=shuffle,
         image_options=image_options,

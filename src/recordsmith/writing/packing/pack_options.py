@@ -4,7 +4,6 @@ encoder that converts samples by them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from recordsmith.format.example import (
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
 from recordsmith.sources import Content, Note
-from recordsmith.stores import Location, as_location
+from recordsmith.stores import as_location
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.writing.packing.images import (
@@ -82,9 +81,8 @@ class PackOptions:
             )
         object.__setattr__(self, "numbers_of", tuple(self.numbers_of))  # equal after JSON
         for name in ("splits", "groups"):
-            value = getattr(self, name)
-            if isinstance(value, (str, os.PathLike, Location)):
-                path = as_location(str(value).removeprefix("@"))
+            if isinstance(path := getattr(self, name), str):
+                path = as_location(path.removeprefix("@"))
                 object.__setattr__(self, name, f"@{path}")  # without credentials
         is_count = isinstance(self.folds, int) and not isinstance(self.folds, bool)
         if self.folds is not None and not (is_count and 2 <= self.folds <= _MOST_FOLDS):

@@ -37,7 +37,7 @@ class PackReport(Report):
     account: which files of the source were read as what, or left out and why, with their counts;
         None for a source without a folder. See `recordsmith detect`.
     deviations: where `stratify` had to keep groups whole, for each split, and each fold such as
-        `fold 0`, the share of each class in it minus the share that was wanted.
+        `fold 0`, the share of each class in it minus the share that was wanted. At most 1,000.
     images_are_checked: whether every image was decoded; otherwise only headers and the checksums
         inside PNGs were checked.
     is_new: False if the finished dataset of the same plan already existed.
