@@ -49,19 +49,18 @@ def divide(
         is_divided = np.logical_or.reduce([source_splits[name] for name in divided])
         order = order[is_divided[order]]
     shares = {"train": 1.0} if splits is None else splits
-    of_groups = None if groups is None else groups[order]
-    if groups is not None or len(shares) == 1 or not stratify or labels is None:
-        classes = np.zeros(len(order), np.int64)
-    else:
-        classes = np.unique(labels[order], return_inverse=True)[1]
-    if len(shares) == 1:
-        parts = np.zeros(len(order), np.int64)
-    elif of_groups is None:
+    parts = np.zeros(len(order), np.int64)
+    labels = labels[order] if stratify and labels is not None else None
+    if len(shares) > 1 and groups is None:
+        classes = parts if labels is None else np.unique(labels, return_inverse=True)[1]
         parts = _parts_by_rank(classes, _ends_of_shares(classes, shares))
-    elif stratify and labels is not None:
-        parts = _parts_of_balanced_groups(of_groups, labels[order], [*shares.values()])
-    else:
-        parts = _parts_of_groups(of_groups, shares)
+    elif len(shares) > 1 and groups is not None:
+        of_groups = groups[order]
+        parts = (
+            _parts_of_groups(of_groups, shares)
+            if labels is None
+            else _parts_of_balanced_groups(of_groups, labels, [*shares.values()])
+        )
     members = {split: order[parts == part] for part, split in enumerate(shares)}
     _check_all_have_samples(members, shares, stratify=stratify, has_groups=groups is not None)
     first = given.index(divided[0]) if divided else 0
