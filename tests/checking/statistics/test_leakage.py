@@ -23,7 +23,7 @@ def _write(out: Path, records: dict[str, list[dict[str, Any]]]) -> None:
     for split, rows in records.items():
         for shard in range(2):
             path = out / f"{split}-{shard:05d}-of-00002.tfrecord"
-            with rs.ShardWriter(path) as writer:
+            with rs.ShardWriter(path, overwrite=True) as writer:
                 for row in rows[shard::2]:
                     writer.write(rs.encode_example(row))
 
@@ -75,12 +75,13 @@ def test_of_very_many_values_a_sample_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leakage, "MAX_HASHES", 200)
-    records = {
-        split: [{"who": n} for n in range(first, first + 4000)]
-        for split, first in (("test", 0), ("train", 3000))
-    }
-    _write(tmp_path, records)
-    (leak,) = rs.stats(tmp_path, group_column="who").leakage
-    assert 0.04 < leak.compared < 0.06  # 200 of 4,000
-    assert 0.5 < leak.count / leak.compared / 1000 < 1.5
-    assert rs.stats(tmp_path, group_column="who", threads=1).leakage == (leak,)
+    for count, overlap in ((4000, 1000), (150, 150)):
+        records = {
+            "test": [{"who": n} for n in range(count)],
+            "train": [{"who": n} for n in range(count - overlap, count - overlap + 4000)],
+        }
+        _write(tmp_path, records)
+        (leak,) = rs.stats(tmp_path, group_column="who").leakage
+        assert 0.04 < leak.compared < 0.06  # 200 of 4,000
+        assert 0.4 < leak.count / leak.compared / overlap < 1.6
+        assert rs.stats(tmp_path, group_column="who", threads=1).leakage == (leak,)
