@@ -223,6 +223,35 @@ def test_facets_count_the_records_of_each_value(open_viewer: Any, tmp_path: Path
     assert part["score"]["counts"] == np.histogram(scores[2::3], edges)[0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("case", "counts"),
+    [
+        ("lists", {0: 8, 1: 8, 2: 7, 3: 7, 4: 15}),
+        ("damaged", {0: 8, 1: 8, 2: 7, 3: 7, 4: 30}),  # one list has too few confidences
+        ("kept", {0: 5, 1: 5, 2: 5}),  # only the labels are kept next to the file
+    ],
+)
+def test_facets_of_several_classes(
+    open_viewer: Any, tmp_path: Path, case: str, counts: dict[int, int]
+) -> None:
+    """Those of confidence 0 do not count."""
+    examples = []
+    for n in range(30):
+        labels = {n % 3: n % 2 / 1} if case == "kept" else {n % 4: 1.0, 4: n % 2 / 1}
+        texts, shares = [f"c{label}" for label in labels], [*labels.values()]
+        values = {"label": [*labels], "text": texts, "confidence": shares}
+        examples.append({f"image/class/{name}": of for name, of in values.items()})
+    if case == "damaged":
+        examples[3]["image/class/confidence"] = [1.0]
+    path = tmp_path / "packed"
+    rs.pack(rs.Rows(examples), path, numbers_of=["image/class/label"] if case == "kept" else [])
+    facets = {facet["key"]: facet for facet in open_viewer(path).poll("/api/facets")["facets"]}
+    for key, name in (("label", str), ("text", '"c{}"'.format)):
+        found = facets[f"image/class/{key}"]["values"]
+        found = {each["literal"]: each["count"] for each in found}
+        assert found == {name(label): count for label, count in counts.items()}
+
+
 def test_completions(open_viewer: Any, tmp_path: Path) -> None:
     examples = [{"label": n % 2, "a b": ["x", "yz"][n % 2]} for n in range(10)]
     client = open_viewer(write(tmp_path / "a.tfrecord", examples))

@@ -48,13 +48,16 @@ _SOURCES = {
     "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn class_from"),
     "image-labels": (
         "boxes.formats.image_labels.ImageLabels",
-        "annotations images label_map boxes drawn",
+        "annotations images label_map",
     ),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column class_from",
     ),
-    "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "labelme": (
+        "boxes.formats.labelme.LabelMe",
+        "label_map boxes drawn object_masks class_from",
+    ),
     "segment-anything": (
         "boxes.formats.segment_anything.SegmentAnything",
         "label_map boxes drawn object_masks class_from",
