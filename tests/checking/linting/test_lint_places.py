@@ -13,8 +13,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import FindingsWriter, chosen, read_findings
-from recordsmith.sources import Listing, Sample, collect, source_digest
-from recordsmith.writing.packing.together import join_groups
+from recordsmith.sources import Listing, Sample, source_digest, with_groups
+from recordsmith.writing.packing.together import found_groups
 
 from .planted import photo
 
@@ -182,8 +182,7 @@ def test_groups_of_the_source_are_joined_with_those_of_the_file(tmp_path: Path) 
             for k in pair:
                 out.add("x", "note", "", name=f"{k}.jpg", group=group)
         out.save()
-        joined = join_groups(listing, collect(samples), str(path))
-        assert joined is not None
+        joined = with_groups(listing, others=[found_groups(listing, str(path))]).samples.groups
         codes = [int(code) if code >= 0 else -1 - k for k, code in enumerate(joined[1])]
         sets = [{k} for k in range(30)]  # the components, by relabelling until nothing changes
         links = [*pairs, *([a, b] for a in range(30) for b in range(a) if patients[a] is not None
@@ -214,7 +213,7 @@ def test_rows_of_a_table_are_left_out(tmp_path: Path, compression: str | None) -
 
 
 def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="source separate 3 groups"):
+    with pytest.raises(rs.OptionError, match="3 groups are in several of the splits"):
         rs.pack(folder, tmp_path / "out", together=str(found))
     other = tmp_path / "other"
     for name in ("a/1.png", "a/2.png"):
