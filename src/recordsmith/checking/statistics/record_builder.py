@@ -23,6 +23,7 @@ from recordsmith.checking.statistics.feature_blocks import (
 from recordsmith.checking.statistics.feature_stats import FeatureBuilder
 from recordsmith.checking.statistics.image_stats import ImageBuilder
 from recordsmith.checking.statistics.keypoint_stats import KeypointBuilder
+from recordsmith.checking.statistics.leakage import DistinctHashes
 from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.checking.statistics.number_stats import NumberBuilder
 from recordsmith.checking.statistics.sampling import Builder, Hashes, ProblemPlaces, hash_positions
@@ -80,17 +81,19 @@ def _counting(owners: Int64Array) -> Iterator[None]:
 class RecordBuilder(Builder):
     """Collects the records of a few shards of one split."""
 
-    _fixed = ("left_out", "_split", "_mask_limits", "_named", "_keeps_places")
+    _fixed = ("left_out", "_split", "_mask_limits", "_named", "_keeps_places", "_compared")
 
     def __init__(
         self,
         split: str,
         mask_limits: MutableMapping[str, int],
+        compared: Collection[str] = (),
         named: Collection[int] | None = None,
     ) -> None:
         """
         Args:
             mask_limits: limits of the masks of other parts, by feature.
+            compared: features whose values are compared between splits.
             named: the labels with a class name; None to keep no places.
         """
         self.found = ProblemPlaces()
@@ -107,7 +110,9 @@ class RecordBuilder(Builder):
         self.boxes = BoxBuilder()
         self.keypoints = KeypointBuilder()
         self.episodes = EpisodeBuilder()
+        self.leakage: dict[str, dict[str, DistinctHashes]] = {}  # by key and split
         self.left_out: set[str] = set()
+        self._compared = compared
         self._split = split
         self._mask_limits = mask_limits
 
@@ -190,6 +195,9 @@ class RecordBuilder(Builder):
             feature.add(block, places, hashes)
             if self._keeps_places:
                 self._find_values(block, places)
+            if key in self._compared and name != "feature_lists":
+                of_key = self.leakage.setdefault(key, {})
+                of_key.setdefault(self._split, DistinctHashes()).add_block(block)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
                 has_shares = key in CLASS_LISTS and CLASS_CONFIDENCE in blocks

@@ -10,7 +10,7 @@ from typing import Any
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import CAPTION
 from recordsmith.sources.class_folders.image_folder import ImageReader
-from recordsmith.sources.classes import classes_in_names, compile_class_pattern
+from recordsmith.sources.classes import classes_in_names, compile_pattern
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.file_tree import TreeSource
@@ -70,7 +70,7 @@ class CaptionedImages(TreeSource):
             OptionError: the pattern is not a regular expression; the encoding is unknown.
         """
         self.root = as_folder(root)
-        self._pattern = compile_class_pattern(class_pattern)
+        self._pattern = compile_pattern(class_pattern, "class_pattern")
         self._encoding = check_encoding(encoding)
 
     def list_samples(self) -> Listing:
