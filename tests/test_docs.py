@@ -345,6 +345,22 @@ def test_the_answer_to_a_common_question_runs(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_splits_by_patient_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands and its code, in order."""
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/splits-by-patient.md")
+    variables: dict[str, Any] = {}
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        if language == "console":
+            run_commands(f"```console\n{code}```")
+        else:
+            exec(compile(code, "splits-by-patient.md", "exec"), variables)
+    assert lines_shown(text) <= Counter(capsys.readouterr().out.splitlines())
+    assert set(rs.open("whole").splits) == {"train", "test"}
+
+
 @pytest.mark.filterwarnings("ignore:.*no record has 'weight'")  # a default replaces it
 def test_the_calls_that_replace_those_of_other_libraries_run(flowers: Path) -> None:
     skip_without("torch", "obstore")

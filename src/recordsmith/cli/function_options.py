@@ -118,6 +118,7 @@ FORMS: Mapping[str, Form] = {
     "without": Form("POSITIONS", parsing.parse_without),
     "together": Form("@FILE"),
     "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
+    "groups": Form("FILE"),
 }
 """How values are typed, by the name of the parameter."""
 

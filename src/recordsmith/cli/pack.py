@@ -14,7 +14,7 @@ from recordsmith.cli.options import Json, Out, Source, SourceOptions, argument
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
 from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_options
-from recordsmith.support.words import note_text
+from recordsmith.support.words import first_of, note_text
 
 if TYPE_CHECKING:
     from recordsmith.checking import LintReport
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
 _PANELS = {
-    "More about splits and shards": "resplit shard_size_bytes shard_names in_order",
+    "More about splits and shards": (
+        "resplit group_pattern groups folds shard_size_bytes shard_names in_order"
+    ),
     "Records": "keys compression like license citation numbers_of",
     _IMAGES: "check_images",
     "Where it runs": "engine threads write_plan",
 }
+_CLASSES = 10
+"""How many classes of a split are printed, those first that deviate most."""
+
 _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
 """Options of `pack` that a plan does not take."""
 
@@ -287,6 +292,11 @@ def print_findings(report: PackReport) -> None:
     from recordsmith.writing import is_requested
 
     _print_skipped(report.skipped, report.skipped_count)
+    lines = []
+    for split, deviations in report.deviations.items():
+        shown = [f"{name} {found:+.1%}" for name, found in deviations.items()]
+        lines.append(f"{split}: {first_of(shown, _CLASSES)}")
+    console.print_list("deviation of the share of each class", lines, most=100)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
         if is_requested(sentence):

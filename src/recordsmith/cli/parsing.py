@@ -64,8 +64,10 @@ def parse_share(text: str, name: str, expected: str = "a share such as 10% or 0.
         raise OptionError(option=name, value=text, expected=expected) from None
 
 
-def parse_shares(text: str, name: str) -> dict[str, float]:
-    """Parse train=0.7,validation=0.3 as the share of each split."""
+def parse_shares(text: str, name: str) -> dict[str, float] | str:
+    """Parse train=0.7,validation=0.3 as the share of each split; @FILE stays as it is."""
+    if text.startswith("@"):
+        return text
     expected = "shares that add up to 1, such as train=0.7,validation=0.3"
     pairs = parse_pairs(_listed(text), name, expected)
     return {split: parse_share(share, name, expected) for split, share in pairs.items()}

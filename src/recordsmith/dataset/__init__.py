@@ -27,9 +27,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "step_counts step_prefix"
         ),
         "examples": "begin_of bytes_text probe",
-        "findings_file": (
-            "FindingsFile FindingsWriter FoundPlace KEEP_RULES chosen read_findings record_name"
-        ),
+        "findings_file": ("FindingsFile FindingsWriter FoundPlace KEEP_RULES chosen read_findings"),
         "indexing": "IndexReport index",
         "keypoint_classes": (
             "KeypointClass KeypointClasses MAX_KEYPOINTS join_keypoint_classes "
@@ -62,7 +60,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "record_document": (
             "contents_of feature_document json_value key_text kind_of section_documents to_document"
         ),
-        "record_positions": "RecordPositions dataset_digest",
+        "record_positions": "RecordPositions",
         "selected_records": (
             "LocatedBlock RecordLocation SelectedRecords joined_shards records_of_part shard_parts"
         ),

@@ -48,7 +48,6 @@ from recordsmith.dataset.findings_file import FindingsWriter as FindingsWriter
 from recordsmith.dataset.findings_file import FoundPlace as FoundPlace
 from recordsmith.dataset.findings_file import chosen as chosen
 from recordsmith.dataset.findings_file import read_findings as read_findings
-from recordsmith.dataset.findings_file import record_name as record_name
 from recordsmith.dataset.indexing import IndexReport as IndexReport
 from recordsmith.dataset.indexing import index as index
 from recordsmith.dataset.keypoint_classes import MAX_KEYPOINTS as MAX_KEYPOINTS
@@ -133,7 +132,6 @@ from recordsmith.dataset.record_document import kind_of as kind_of
 from recordsmith.dataset.record_document import section_documents as section_documents
 from recordsmith.dataset.record_document import to_document as to_document
 from recordsmith.dataset.record_positions import RecordPositions as RecordPositions
-from recordsmith.dataset.record_positions import dataset_digest as dataset_digest
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation
 from recordsmith.dataset.selected_records import SelectedRecords as SelectedRecords

@@ -27,6 +27,8 @@ _BUFFER_BYTES = 1 << 20
 
 KEEP_RULES = ("first", "largest", "train", "none")
 
+_ALWAYS = ("group", "name", "split", "position")
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -129,38 +131,20 @@ class FindingsWriter:
         self._group_count += 1
         return self._group_count
 
-    def add(
-        self,
-        check: str,
-        severity: str,
-        found: str,
-        *,
-        name: str | None = None,
-        split: str | None = None,
-        position: int | None = None,
-        group: int | None = None,
-        **more: Any,
-    ) -> None:
-        """Add a place; `more`: pixels or place, as in `FoundPlace`."""
+    def add(self, check: str, severity: str, found: str, **place: Any) -> None:
+        """Add a place; `place`: what is known of the other fields of `FoundPlace`."""
         found = with_options(found)
         if len(found) > _LONGEST_FOUND:
             found = f"{found[: _LONGEST_FOUND - 1]}…"
-        line = {
-            "check": str(check),
-            "severity": str(severity),
-            "group": group,
-            "name": name,
-            "split": split or None,
-            "position": position,
-            "found": found,
-        }
-        self._write({**line, **{key: value for key, value in more.items() if value}})
+        line = {"check": str(check), "severity": str(severity), **dict.fromkeys(_ALWAYS)}
+        line |= {key: value for key, value in place.items() if value or value == 0}
+        self._write({**line, "found": found})
 
     def add_record(self, check: str, severity: str, path: object, record: int, found: str) -> None:
         """Add a record of a file of the dataset."""
         assert self.positions is not None
         position, split = self.positions.find(path, record)
-        name = record_name(path, record)
+        name = f"{str(path).rpartition('/')[2]}/{record:07d}"  # as sources of shards name it
         self.add(check, severity, found, name=name, split=split, position=position)
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -176,11 +160,6 @@ class FindingsWriter:
     def _flush(self) -> None:
         self._file.append(b"".join(self._lines))
         self._lines.clear()
-
-
-def record_name(path: object, record: int) -> str:
-    """Return the name of a record: its file and its number in it, as sources of shards name it."""
-    return f"{str(path).rpartition('/')[2]}/{record:07d}"
 
 
 class FindingsFile:
@@ -208,33 +187,30 @@ class FindingsFile:
                     yield number, self._parse(line, number, FoundPlace)
 
     def check_dataset(self, digest: str) -> None:
-        """Raise OptionError if the findings are not those of this state of the dataset."""
+        """Raise OptionError if the findings are not about this state of the dataset."""
         self._check("dataset", digest, self.head.dataset)
 
     def check_source(self, digest: str) -> None:
-        """Raise OptionError if the findings are not those of this listing of the source."""
+        """Raise OptionError if the findings are not about this listing of the source."""
         self._check("source", digest, self.head.source)
 
-    def _check(self, kind: str, digest: str, found: str | None) -> None:
-        if found == digest:
+    def _check(self, kind: str, digest: str, own: str | None) -> None:
+        if own == digest:
             return
-        again = f"`recordsmith {self.head.command}`" if self.head.command else "the command"
-        if found is None:
-            other = "source" if kind == "dataset" else "dataset"
-            text, remedy = f"{self.location} is about a {other}, not about a {kind}", ""
-            if (kind, self.head.command) == ("dataset", "lint"):
-                remedy = "Run `recordsmith lint` on the dataset."
+        remedy = f"Run `recordsmith {self.head.command}` again"
+        if own is None:
+            problem, expected = f"it is not about a {kind}", f"findings of a {kind}"
+            remedy = f"Run `recordsmith lint` on the {kind}"
         else:
-            text = f"{self.location} is about another {kind}, or about it before it changed"
-            remedy = f"Run {again} again" + (
-                " with the same options of the source." if kind == "source" else "."
-            )
+            problem = f"it is about another {kind}, or about it before it changed: digest {own}"
+            expected = f"digest {digest}"
+            remedy += " with the same options of the source" if kind == "source" else ""
         raise OptionError(
-            f"{text}: digest {found}" if found else text,
+            f"{self.location}: {problem}",
             option=self._argument,
             value=str(self.location),
-            expected=f"digest {digest}" if found else f"findings of a {kind}",
-            remedy=remedy,
+            expected=expected,
+            remedy=f"{remedy}.",
         )
 
     def line_error(self, number: int, problem: str, expected: str = "") -> OptionError:

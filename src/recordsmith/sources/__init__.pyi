@@ -38,6 +38,11 @@ from recordsmith.sources.flaws import FlawBox as FlawBox
 from recordsmith.sources.flaws import LintCheck as LintCheck
 from recordsmith.sources.flaws import Severity as Severity
 from recordsmith.sources.given import source_of as source_of
+from recordsmith.sources.groups import DividedGroup as DividedGroup
+from recordsmith.sources.groups import divided_groups as divided_groups
+from recordsmith.sources.groups import join_groups as join_groups
+from recordsmith.sources.groups import with_groups as with_groups
+from recordsmith.sources.groups import with_splits as with_splits
 from recordsmith.sources.hugging_face import HuggingFace as HuggingFace
 from recordsmith.sources.leaving_out import numbers_of_names as numbers_of_names
 from recordsmith.sources.left_behind import check_left_behind as check_left_behind

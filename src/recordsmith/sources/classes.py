@@ -136,42 +136,50 @@ def _from_label_map(file: Location) -> Classes:
     return Classes(labels, f"the label map {file.name}")
 
 
-def compile_class_pattern(pattern: str | None) -> re.Pattern[str] | None:
+def compile_pattern(pattern: str | None, argument: str) -> re.Pattern[str] | None:
+    """Compile the regular expression of an option."""
     try:
         return None if pattern is None else re.compile(pattern)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         raise OptionError(
-            f"{pattern!r} is not a regular expression: {error}",
-            option="class_pattern",
-            value=pattern,
+            f"{pattern!r} is not a regular expression: {error}", option=argument, value=pattern
         ) from None
+
+
+def match_names(
+    pattern: re.Pattern[str], names: Sequence[str], root: Location | None, noun: str
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """What a pattern finds in each name, as a number, and the texts; every name must have one.
+
+    That is the group `group` of the match, its first group, or the whole match. `noun`: what it is.
+    """
+    numbers: dict[str, int] = {}
+    which = pattern.groupindex.get("group", min(1, pattern.groups))
+
+    def number(name: str) -> int:
+        match = pattern.search(name)
+        return numbers.setdefault((match[which] or "") if match else "", len(numbers))
+
+    found = np.fromiter(map(number, names), np.int32)
+    if "" in numbers:
+        places = np.flatnonzero(found == numbers[""]).tolist()
+        unmatched = [names[place] for place in places]
+        raise SourceError(
+            f"{len(unmatched):,} of {len(names):,} images have no {noun}: "
+            f"{pattern.pattern!r} does not match {join_names(unmatched)}",
+            unmatched,
+            path=root,
+            remedy=f"Change the pattern, or leave them out with {option('leave_out')}.",
+        )
+    return found, [*numbers]
 
 
 def classes_in_names(
     pattern: re.Pattern[str], names: Sequence[str], root: Location | None
 ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """The label of each name, and the classes, sorted; every name must have one.
-
-    The class is the first group of the match, or the whole match.
-    """
-    numbers: dict[str, int] = {}
-
-    def number(name: str) -> int:
-        match = pattern.search(name)
-        text = "" if match is None else (match[1] or "") if pattern.groups else match[0]
-        return numbers.setdefault(text, len(numbers))
-
-    labels = np.fromiter(map(number, names), np.int32)
-    if "" in numbers:
-        places = np.flatnonzero(labels == numbers[""]).tolist()
-        unmatched = [names[place] for place in places]
-        raise SourceError(
-            f"{len(unmatched):,} of {len(names):,} images have no class: "
-            f"{pattern.pattern!r} does not match {join_names(unmatched)}",
-            unmatched,
-            path=root,
-        )
-    check_class_names(numbers)
-    classes = tuple(sort_classes(numbers))
+    """The label of each name, and the classes, sorted; every name must have one."""
+    numbers, found = match_names(pattern, names, root, "class")
+    check_class_names(found)
+    classes = tuple(sort_classes(found))
     sorted_labels = {name: label for label, name in enumerate(classes)}
-    return np.array([sorted_labels[name] for name in numbers], np.int32)[labels], classes
+    return np.array([sorted_labels[name] for name in found], np.int32)[numbers], classes

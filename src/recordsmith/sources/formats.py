@@ -27,7 +27,7 @@ _SOURCES = {
         ),
     ),
     "arrays": ("archives.arrays.Arrays", ""),
-    "shards": ("archives.shards.Shards", ""),
+    "shards": ("archives.shards.Shards", "group_column"),
     "tfds": ("archives.tfds.Tfds", ""),
     "lerobot": ("archives.lerobot.LeRobot", "frame_quality"),
     "webdataset": ("archives.webdataset.WebDataset", ""),
@@ -48,13 +48,16 @@ _SOURCES = {
     "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn class_from"),
     "image-labels": (
         "boxes.formats.image_labels.ImageLabels",
-        "annotations images label_map boxes drawn",
+        "annotations images label_map",
     ),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column class_from",
     ),
-    "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "labelme": (
+        "boxes.formats.labelme.LabelMe",
+        "label_map boxes drawn object_masks class_from",
+    ),
     "segment-anything": (
         "boxes.formats.segment_anything.SegmentAnything",
         "label_map boxes drawn object_masks class_from",
@@ -132,7 +135,7 @@ class SourceOptions(TypedDict, total=False):
         image_column: column of image paths, which may lack their suffix; of Label Studio, the key
             of the image in the data of tasks.
         split_column: column of splits.
-        group_column: column of groups, which stay in one split.
+        group_column: column of groups, or feature of records, which stay in one split.
         label_column: column of classes; a cell may have a list of them.
         label_columns: columns of 0 and 1 for images with several classes, with commas between them.
         label_separator: between the classes in a cell of the label column, such as |; None for one

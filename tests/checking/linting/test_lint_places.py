@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import FindingsWriter, chosen, read_findings
-from recordsmith.sources import Listing, Sample, collect, source_digest
-from recordsmith.writing.packing.together import join_groups
+from recordsmith.sources import Listing, Sample, source_digest, with_groups
+from recordsmith.writing.packing.together import found_groups
 
 from .planted import photo
 
@@ -128,6 +129,19 @@ def test_the_bytes_do_not_depend_on_threads(folder: Path, found: Path, tmp_path:
     assert not lines_of(tmp_path / "f.jsonl")
 
 
+def test_groups_in_several_splits_are_written(folder: Path, tmp_path: Path) -> None:
+    found = tmp_path / "f.jsonl"
+    rs.lint(folder, only="group-across-splits", group_pattern=r"/(\w+)( |\.)", findings=found)
+    by_stem: defaultdict[str, list[str]] = defaultdict(list)
+    for sample in rs.ImageFolder(folder).list_samples().samples:
+        by_stem[re.split(r"[ .]", sample.name.rpartition("/")[2])[0]].append(sample.name)
+    divided = [names for names in by_stem.values() if len({n[:4] for n in names}) > 1]
+    assert {"two", "four"}.isdisjoint(stem for stem, names in by_stem.items() if names in divided)
+    assert sorted(groups_of(found)["group-across-splits"]) == sorted(divided)
+    gone = {place.name for _, place in chosen(read_findings(found), keep="train")}
+    assert gone == {name for names in divided for name in names if name.startswith("test")}
+
+
 @pytest.mark.parametrize("keep", ["first", "largest", "train", "none"])
 @pytest.mark.parametrize("checks", [(), "identical-images", ["similar-across-splits"]])
 def test_pack_leaves_out_exactly_the_chosen_samples(
@@ -182,8 +196,7 @@ def test_groups_of_the_source_are_joined_with_those_of_the_file(tmp_path: Path) 
             for k in pair:
                 out.add("x", "note", "", name=f"{k}.jpg", group=group)
         out.save()
-        joined = join_groups(listing, collect(samples), str(path))
-        assert joined is not None
+        joined = with_groups(listing, others=[found_groups(listing, str(path))]).samples.groups
         codes = [int(code) if code >= 0 else -1 - k for k, code in enumerate(joined[1])]
         sets = [{k} for k in range(30)]  # the components, by relabelling until nothing changes
         links = [*pairs, *([a, b] for a in range(30) for b in range(a) if patients[a] is not None
@@ -214,7 +227,7 @@ def test_rows_of_a_table_are_left_out(tmp_path: Path, compression: str | None) -
 
 
 def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="source separate 3 groups"):
+    with pytest.raises(rs.OptionError, match="3 groups are in several of the splits"):
         rs.pack(folder, tmp_path / "out", together=str(found))
     other = tmp_path / "other"
     for name in ("a/1.png", "a/2.png"):
@@ -227,7 +240,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, found: Path, tmp_path: 
     ):
         with pytest.raises(rs.OptionError, match=message):
             act()
-    with pytest.raises(rs.OptionError, match="is about a source, not about a dataset"):
+    with pytest.raises(rs.OptionError, match=r"not about a dataset.*lint"):
         rs.pack(other, tmp_path / "packed")
         rs.reshard(tmp_path / "packed", tmp_path / "out", without=f"@{found}")
     with pytest.raises(rs.OptionError, match=r"checks.* needs a file of findings"):

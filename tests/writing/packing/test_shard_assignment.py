@@ -349,13 +349,6 @@ def test_groups_stay_together(groups: list[int | None], seed: int) -> None:
     assert abs(share - 0.6) <= largest / len(samples)
 
 
-def test_groups_and_stratify_exclude_each_other() -> None:
-    samples = tuple(Sample(f"{n}", 1, n % 2, group=f"g{n % 5}") for n in range(20))
-    with pytest.raises(OptionError) as caught:
-        _plan(_listed(samples, ("a", "b")), stratify=True, splits={"a": 0.5, "b": 0.5})
-    assert caught.value.option == "stratify"
-
-
 def test_order_of_the_source_on_request() -> None:
     plan = _plan(_listing(30), shuffle=False, shards=3, splits={"a": 0.5, "b": 0.5})
     assert [n for shard in plan.shards for n in plan.numbers(shard)] == list(range(30))

@@ -84,6 +84,9 @@ def test_places_of_statistics(packed: Path, tmp_path: Path, threads: int) -> Non
     } | {("not-finite", k) for k, r in enumerate(records) if np.isnan(r["value"][0])}
     assert {(line["check"], line["position"]) for line in lines} == expected
     assert {line["check"] for line in lines} <= {finding.kind for finding in report.findings}
+    rs.stats(rs.open(packed)[5:39], findings=found, overwrite=True)
+    within = {(check, k) for check, k in expected if 5 <= k < 39}
+    assert {(line["check"], line["position"]) for line in places_in(found)} == within
     test = rs.open(packed, "test")
     rs.stats(test, findings=found, overwrite=True)
     start = len(records) - len(test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -23,8 +24,10 @@ from recordsmith.checking.linting.episode_check import (
     EpisodeFacts,
     compare_episodes,
 )
+from recordsmith.checking.linting.group_check import check_groups
 from recordsmith.checking.linting.lint_places import (
     LintPlaces,
+    add_divided_groups,
     add_duplicates,
     add_same_episodes,
     add_similar,
@@ -50,6 +53,7 @@ from recordsmith.sources import (
     collect,
     source_digest,
     source_of,
+    with_groups,
 )
 from recordsmith.stores import PlaceLike
 from recordsmith.support.buffers import Int64Array
@@ -67,6 +71,8 @@ def lint(
     deep: bool = True,
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
+    group_pattern: str | None = None,
+    groups: str | os.PathLike[str] | None = None,
     findings: PlaceLike | None = None,
     overwrite: bool = False,
     threads: int | None = None,
@@ -83,6 +89,9 @@ def lint(
         ignore: check to leave out, such as similar-images. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
+        group_pattern: regular expression that finds the group of each image in its path, as for
+            `pack`: a group in two splits is reported.
+        groups: CSV file with the columns name and group, as for `pack`.
         findings: also write all places to this file, for `leave_out`, `together` and `without`:
             every sample with a finding, and all members of the groups of copies and similar images.
         overwrite: replace existing files.
@@ -109,7 +118,8 @@ def lint(
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = WorkerPool(thread_count(threads), progress)
-    listing = source.list_samples()
+    groups = None if groups is None else os.fspath(groups)
+    listing = with_groups(source.list_samples(), group_pattern, groups)
     writer = None
     if findings is not None:
         paths = listing.dataset_paths
@@ -156,6 +166,9 @@ def lint_listing(
         counts = _check_samples(listing, splits, work, findings, report, selected, places)
     else:
         counts = _label_counts(columns, splits, listing)
+    check_groups(listing, columns, splits, findings)
+    if places is not None:
+        add_divided_groups(places, columns, splits)
     _add_notices(listing, findings)
     if places is not None:
         places.add_all(findings)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from recordsmith.checking.linting.duplicate_check import DuplicateCheck
 from recordsmith.checking.linting.episode_check import EpisodeCheck
+from recordsmith.checking.linting.group_check import GroupCheck
 from recordsmith.checking.linting.lint_report import Findings
 from recordsmith.dataset import FindingsWriter
 from recordsmith.sources import LintCheck, Listing, SampleTable, Severity, ShardReader, reference_of
@@ -21,7 +22,7 @@ from recordsmith.support.joining import joined
 Pairs: TypeAlias = Mapping[LintCheck, Sequence[tuple[int, int]]]
 """Numbers of a sample and of an earlier one, by check."""
 
-_SAME, _SIMILAR = "the same image as", "almost the same image as"
+_TOGETHER = "in one group with"
 
 
 class LintPlaces:
@@ -69,33 +70,22 @@ class LintPlaces:
         self,
         check: LintCheck,
         groups: Iterable[Sequence[int]],
-        pixels: Sequence[int],
-        earlier: Mapping[int, int] | None = None,
-        noun: str = "images",
+        pixels: Sequence[int] = (),
+        relation: str = "the same image as",
+        similar: Mapping[int, int] | None = None,
     ) -> None:
-        """Write all members of groups; `earlier` has the one that a member is similar to."""
-        if check not in self._selected:
-            return
-        for members in groups:
-            first, *others = members
-            group, size = self._writer.new_group(), len(members)
-            name = self._columns.names[first]
-            found = f"the first of {size:,} such {noun}"
-            self._add_member(check, first, found, group, pixels)
-            for number in others:
-                other = None if earlier is None else earlier.get(number)
-                found = f"{_SAME} {name}" if noun == "images" else f"the same as {name}"
-                if other is not None:
-                    found = f"{_SIMILAR} {self._columns.names[other]}"
-                elif earlier is not None:
-                    found = f"in one group with {name}"
-                self._add_member(check, number, found, group, pixels)
-
-    def _add_member(
-        self, check: LintCheck, number: int, found: str, group: int, pixels: Sequence[int]
-    ) -> None:
-        size = pixels[number] if len(pixels) else 0
-        self.add(number, check, check.severity, found, group=group, pixels=size)
+        """Write all members of groups; `similar` has the one that a member is similar to."""
+        for members in groups if check in self._selected else ():
+            first, size, group = members[0], len(members), self._writer.new_group()
+            for number in members:
+                other = (similar or {}).get(number)
+                found = f"{relation} {self._columns.names[first]}"
+                if number == first:
+                    found = f"the first of {size:,}"
+                elif other is not None:
+                    found = f"almost the same image as {self._columns.names[other]}"
+                more = {"group": group, "pixels": pixels[number] if len(pixels) else None}
+                self.add(number, check, check.severity, found, **more)
 
 
 def add_duplicates(
@@ -147,9 +137,10 @@ def add_similar(
     copies = [(number, int(group[0])) for group in _equal(hashes) for number in group[1:].tolist()]
     in_split = [(number, other) for number, other in copies if splits[number] == splits[other]]
     leaking = (group for group in _components(similar, copies) if len(np.unique(splits[group])) > 1)
-    places.add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, pixels, dict(similar[::-1]))
+    about = pixels, _TOGETHER
+    places.add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, *about, dict(similar[::-1]))
     alike = _components(within, in_split)
-    places.add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, pixels, dict(within))
+    places.add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, *about, dict(within))
 
 
 def add_same_episodes(places: LintPlaces, digests: Mapping[int, int]) -> None:
@@ -159,7 +150,15 @@ def add_same_episodes(places: LintPlaces, digests: Mapping[int, int]) -> None:
         if digest:
             by_digest[digest].append(number)
     groups = (group for group in by_digest.values() if len(group) > 1)
-    places.add_groups(EpisodeCheck.DUPLICATE_EPISODE, groups, (), noun="episodes")
+    places.add_groups(EpisodeCheck.DUPLICATE_EPISODE, groups, (), "the same as")
+
+
+def add_divided_groups(places: LintPlaces, columns: SampleTable, splits: Int64Array) -> None:
+    """Write the groups of the source that are in several splits."""
+    if columns.groups is not None and columns.splits is not None:
+        by_group = _equal((columns.groups[1] + 1).astype(np.uint64))
+        divided = (group.tolist() for group in by_group if len(np.unique(splits[group])) > 1)
+        places.add_groups(GroupCheck.GROUP_ACROSS_SPLITS, divided, (), _TOGETHER)
 
 
 def _components(

@@ -18,6 +18,7 @@ from recordsmith.checking.class_rules import (
 from recordsmith.checking.statistics.box_stats import BoxStats
 from recordsmith.checking.statistics.class_counts import NUMBERED_KEYS, TEXT_OF_LABEL, ClassStats
 from recordsmith.checking.statistics.feature_stats import BytesStats, FeatureStats
+from recordsmith.checking.statistics.leakage import Leak
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.dataset import ClassNames
@@ -83,6 +84,28 @@ def make_findings(
                 text = "all values are empty: there is nothing to read."
                 cure = "Write the records again with their content, or drop the feature."
             yield Finding("constant", key, text, cure)
+
+
+def leak_findings(leaks: Iterable[Leak], group_column: str | None) -> Iterator[Finding]:
+    """Yield a finding for each two splits that share images or groups."""
+    for leak in leaks:
+        splits = " and ".join(map(repr, leak.splits))
+        of_sample = "" if leak.compared == 1 else f", in a sample of {leak.compared:.1%}"
+        end = f"in both {splits}{of_sample}: evaluation is optimistic (leakage)."
+        if leak.feature == group_column:
+            yield Finding(
+                "group-across-splits",
+                leak.feature,
+                f"{format_count(leak.count, 'group')} {end}",
+                "Split again with `recordsmith pack --group-column`.",
+            )
+        else:
+            yield Finding(
+                "identical-across-splits",
+                leak.feature,
+                f"{format_count(leak.count, 'image')} {end}",
+                "`recordsmith lint` lists them: remove them, or split again.",
+            )
 
 
 def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> Iterator[Finding]:

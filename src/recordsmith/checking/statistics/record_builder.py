@@ -23,20 +23,14 @@ from recordsmith.checking.statistics.feature_blocks import (
 from recordsmith.checking.statistics.feature_stats import FeatureBuilder
 from recordsmith.checking.statistics.image_stats import ImageBuilder
 from recordsmith.checking.statistics.keypoint_stats import KeypointBuilder
+from recordsmith.checking.statistics.leakage import DistinctHashes
 from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.checking.statistics.number_stats import NumberBuilder
 from recordsmith.checking.statistics.sampling import Builder, Hashes, ProblemPlaces, hash_positions
 from recordsmith.format.example import BytesArray, context_as_example
+from recordsmith.format.example.class_lists import CLASS_LISTS
 from recordsmith.format.example.kernel.payloads import classify_many
-from recordsmith.format.example.keys import (
-    BOX,
-    CLASS_CONFIDENCE,
-    CLASS_LABEL,
-    CLASS_TEXT,
-    MASK,
-    MASK_DTYPE,
-    is_mask_key,
-)
+from recordsmith.format.example.keys import BOX, CLASS_CONFIDENCE, MASK, MASK_DTYPE, is_mask_key
 from recordsmith.format.example.payload import PAYLOAD_KINDS
 from recordsmith.format.example.spans import (
     have_many_entries,
@@ -87,17 +81,19 @@ def _counting(owners: Int64Array) -> Iterator[None]:
 class RecordBuilder(Builder):
     """Collects the records of a few shards of one split."""
 
-    _fixed = ("left_out", "_split", "_mask_limits", "_named", "_keeps_places")
+    _fixed = ("left_out", "_split", "_mask_limits", "_named", "_keeps_places", "_compared")
 
     def __init__(
         self,
         split: str,
         mask_limits: MutableMapping[str, int],
+        compared: Collection[str] = (),
         named: Collection[int] | None = None,
     ) -> None:
         """
         Args:
             mask_limits: limits of the masks of other parts, by feature.
+            compared: features whose values are compared between splits.
             named: the labels with a class name; None to keep no places.
         """
         self.found = ProblemPlaces()
@@ -114,7 +110,9 @@ class RecordBuilder(Builder):
         self.boxes = BoxBuilder()
         self.keypoints = KeypointBuilder()
         self.episodes = EpisodeBuilder()
+        self.leakage: dict[str, dict[str, DistinctHashes]] = {}  # by key and split
         self.left_out: set[str] = set()
+        self._compared = compared
         self._split = split
         self._mask_limits = mask_limits
 
@@ -197,11 +195,18 @@ class RecordBuilder(Builder):
             feature.add(block, places, hashes)
             if self._keeps_places:
                 self._find_values(block, places)
+            if key in self._compared and name != "feature_lists":
+                of_key = self.leakage.setdefault(key, {})
+                of_key.setdefault(self._split, DistinctHashes()).add_block(block)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
-                positive = _positive(block, blocks)
-                for piece in block.pieces():
-                    counter.add(piece.values if positive is None else piece.values[positive])
+                has_shares = key in CLASS_LISTS and CLASS_CONFIDENCE in blocks
+                shares = blocks[CLASS_CONFIDENCE].values.get("float") if has_shares else None
+                for _, values, *_ in block.pieces():
+                    if isinstance(shares, np.ndarray) and len(shares) == len(values):
+                        counter.add(values[np.flatnonzero(shares > 0)])
+                    else:
+                        counter.add(values)
             if block.contents[2]:
                 self._add_images(feature, block, places)
             elif key == MASK and "bytes" in block.values:
@@ -277,14 +282,3 @@ class RecordBuilder(Builder):
             if len(self.left_out) >= MAX_LEFT_OUT:
                 return
             self.left_out.add(key)
-
-
-def _positive(block: FeatureBlock, blocks: Mapping[str, FeatureBlock]) -> Int64Array | None:
-    """The numbers of the classes with a confidence above 0; None if not all of them have one."""
-    confidence = blocks.get(CLASS_CONFIDENCE)
-    if block.key not in (CLASS_LABEL, CLASS_TEXT) or confidence is None or block.long_list:
-        return None
-    known, rows = confidence.values.get("float"), [*block.rows.values()]
-    if known is None or len(rows) != 1 or not np.array_equal(rows[0], confidence.rows["float"]):
-        return None
-    return np.flatnonzero(known > 0)  # type: ignore[operator]

@@ -29,8 +29,14 @@ from recordsmith.checking.statistics.feature_stats import (
     features_table,
     numbers_table,
 )
-from recordsmith.checking.statistics.findings import Finding, group_findings, make_findings
+from recordsmith.checking.statistics.findings import (
+    Finding,
+    group_findings,
+    leak_findings,
+    make_findings,
+)
 from recordsmith.checking.statistics.keypoint_stats import KeypointStats
+from recordsmith.checking.statistics.leakage import Leak, find_leaks
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.checking.statistics.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
@@ -48,8 +54,10 @@ from recordsmith.dataset import (
     part_from_task,
     records_of,
 )
-from recordsmith.format.example.keys import MASK, OBJECT_LABEL
+from recordsmith.format.example.keys import IMAGE, MASK, OBJECT_LABEL
+from recordsmith.format.example.usual_names import USUAL_NAMES
 from recordsmith.stores import PlaceLike
+from recordsmith.support.explaining import unknown_word
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report
@@ -76,6 +84,7 @@ class StatsReport(ShardTotals, Report):
     keypoints: how many are labelled and visible; None without any.
     episodes: number and lengths of episodes, ranges of their actions; None if records are not
         episodes.
+    leakage: images, and groups of `group_column`, that are in two splits.
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
@@ -92,6 +101,7 @@ class StatsReport(ShardTotals, Report):
     boxes: BoxStats | None
     keypoints: KeypointStats | None
     episodes: EpisodeStats | None
+    leakage: tuple[Leak, ...]
     findings: tuple[Finding, ...]
     left_out: int = 0
 
@@ -107,7 +117,7 @@ class StatsReport(ShardTotals, Report):
             **self.shards_to_json(),
             **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "keypoints")),
             **fields_to_json(self, ("episodes",)),
-            **fields_to_json(self, ("findings", "left_out")),
+            **fields_to_json(self, ("leakage", "findings", "left_out")),
             "features": {},
             **to_json(self.sections),
         }
@@ -185,6 +195,7 @@ def stats(
     paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
+    group_column: str | None = None,
     findings: PlaceLike | None = None,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -196,12 +207,14 @@ def stats(
     Results do not depend on threads or engines. Quantiles and frequent values are those of a sample
     of 10,000 values of each feature, chosen by a hash of their positions: exact up to as many
     values. Memory does not grow with the dataset. It takes at most 3 MB per feature, 20 MB per
-    feature with masks and 50 MB for label texts, times the number of threads plus two; and one
-    block of records per thread.
+    feature with masks, 50 MB for label texts, and 25 MB to compare images or groups between splits,
+    times the number of threads plus two; and one block of records per thread.
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
         split: only this split, or part of one: train, train[:80%]. None for all.
+        group_column: the feature with the group of each record, such as a patient: groups in two
+            splits are reported, as identical images are in any case.
         findings: also write to this file, for `without`, all records with a not-finite number, a
             label-negative or label-unnamed, an image with an invalid header (unreadable-images), or
             invalid-boxes. Other findings are about features as a whole and have no places.
@@ -217,8 +230,9 @@ def stats(
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
             manifest.
-        FileAccessError, OptionError: as in `recordsmith.open`; or a process of the engine does not
-            see the same file, or the file `findings` exists.
+        FileAccessError, OptionError: as in `recordsmith.open`; or no record has the feature
+            `group_column`, the file `findings` exists, or a process of the engine does not see the
+            same file.
 
     Example:
         report = rs.stats("out")
@@ -238,8 +252,12 @@ def stats(
     runs = list(_runs(shards, sizes))
     counts, compressions = [], []
     limits: dict[str, int] = {}
+    compared = {*USUAL_NAMES[IMAGE], *([] if group_column is None else [group_column])}
+    if len({shard.split for shard in shards}) < 2 and group_column is None:
+        compared = set()
     whole = RecordBuilder("", limits)
-    with closing(_read_on(engine, runs, workers, limits, named)) as results:
+    about = sorted(compared), named
+    with closing(_read_on(engine, runs, workers, limits, *about)) as results:
         for result in results:
             counts += result.counts
             compressions += result.compressions
@@ -249,7 +267,10 @@ def stats(
         ShardSummary(str(shard.location), shard.split, count, size, compression)
         for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
     )
-    report = _report(whole, summaries, dataset)
+    if group_column is not None and group_column not in whole.leakage:
+        known = [key for section in whole.sections.values() for key in section]
+        raise unknown_word("group_column", group_column, sorted(known))
+    report = _report(whole, summaries, dataset, group_column)
     if writer is not None:
         for finding in report.findings:
             for number, row in whole.found.of(finding.kind, finding.feature):
@@ -293,11 +314,14 @@ def _read_on(
     runs: Sequence[Run],
     workers: WorkerPool,
     mask_limits: MutableMapping[str, int],
+    compared: Sequence[str],
     named: Sequence[int] | None,
 ) -> Generator[RunResult]:
     """Yield the results of the runs in order, from threads or from the processes of an engine."""
     if engine is None:
-        read = partial(_read, mask_limits=mask_limits, workers=workers, named=named)
+        read = partial(
+            _read, mask_limits=mask_limits, workers=workers, compared=compared, named=named
+        )
         ahead = min(workers.threads, sum(len(run.shards) for run in runs)) + 2
         with closing(workers.in_order(read, runs, ahead=ahead)) as results:
             yield from results
@@ -308,7 +332,7 @@ def _read_on(
             number,
             str(run.shards[0].location),
             sum(run.sizes),
-            (run.first, [*map(part_for_task, run.shards)], named),
+            (run.first, [*map(part_for_task, run.shards)], compared, named),
         )
         for number, run in enumerate(runs)
     )
@@ -316,20 +340,21 @@ def _read_on(
         yield from in_order(results)
 
 
-def run_task(content: tuple[int, list[Any], Sequence[int] | None]) -> RunResult:
+def run_task(content: tuple[int, list[Any], Sequence[str], Sequence[int] | None]) -> RunResult:
     """Read the shards of a task; return their statistics."""
-    first, documents, named = content
+    first, documents, compared, named = content
     shards = [*map(part_from_task, documents)]
-    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None), named)
+    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None), compared, named)
 
 
 def _read(
     run: Run,
     mask_limits: MutableMapping[str, int],
     workers: WorkerPool,
+    compared: Sequence[str],
     named: Sequence[int] | None,
 ) -> RunResult:
-    records = RecordBuilder(run.shards[0].split, mask_limits, named)
+    records = RecordBuilder(run.shards[0].split, mask_limits, compared, named)
     number_of = {id(shard): number for number, shard in enumerate(run.shards)}
     counts = [0] * len(run.shards)
     current, before, advanced = None, 0, 0
@@ -352,6 +377,7 @@ def _report(
     whole: RecordBuilder,
     shards: tuple[ShardSummary, ...],
     dataset: Dataset,
+    group_column: str | None,
 ) -> StatsReport:
     class_names = dataset.class_names
     sections = {
@@ -371,7 +397,11 @@ def _report(
         for key, built in sorted(whole.masks.items())
     }
     boxes = whole.boxes.finish()
-    findings = make_findings(sections, class_names, classes, masks, boxes)
+    leakage = tuple(find_leaks(whole.leakage))
+    findings = [
+        *leak_findings(leakage, group_column),
+        *make_findings(sections, class_names, classes, masks, boxes),
+    ]
     return StatsReport(
         shards=shards,
         payloads=dict(whole.payloads.most_common()),
@@ -383,6 +413,7 @@ def _report(
         boxes=boxes,
         keypoints=whole.keypoints.finish(class_names, dataset.keypoint_classes),
         episodes=whole.episodes.finish(),
+        leakage=leakage,
         findings=tuple(findings),
         left_out=len(whole.left_out),
     )

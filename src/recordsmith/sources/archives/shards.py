@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,18 +19,19 @@ from recordsmith.dataset import (
     locate_whole,
     split_word,
 )
+from recordsmith.format.example import BytesArray, ColumnDecoder, FeatureSpec
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.paths import common_version, last_name
-from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
+from recordsmith.sources.numbered import Coding, RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.samples import Note, Sample, ignore_note
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
-from recordsmith.support.errors import OptionError, SourceError
+from recordsmith.support.errors import OptionError, SourceError, located
 
 _DOCUMENTS = ("dataset.json", "labels.txt", "*.pbtxt", "*.idx", "*.index", "dataset_info.json")
 
@@ -47,12 +48,20 @@ class Shards(TreeSource):
         rs.pack(rs.Shards("copy"), "new", shards=16)
     """
 
-    def __init__(self, paths: PlaceLike | list[PlaceLike] | tuple[PlaceLike, ...]) -> None:
+    def __init__(
+        self,
+        paths: PlaceLike | list[PlaceLike] | tuple[PlaceLike, ...],
+        *,
+        group_column: str | None = None,
+    ) -> None:
         """
         Args:
             paths: a file, a folder, a glob pattern, or a list of these, as in `recordsmith.open`.
+            group_column: the feature with the group of each record: a patient, a video. All records
+                are read to list them.
         """
         self._paths = paths
+        self._group = group_column
 
     def __repr__(self) -> str:
         return f"Shards({self._paths!r})"
@@ -98,6 +107,7 @@ class Shards(TreeSource):
                 rows_of_all,
                 np.concatenate(sizes),
                 splits=coded if has_splits else None,
+                groups=None if self._group is None else _read_groups(shards, self._group),
                 version=common_version(version for _, version in files),
                 references=rows_of_all.reference,
             ),
@@ -115,11 +125,12 @@ class Shards(TreeSource):
 
     def describe(self) -> Mapping[str, Any]:
         root = self.root
+        group = {} if self._group is None else {"group_column": self._group}
         if root is not None:
-            return {"kind": "Shards", "folder": last_name(root)}
+            return {"kind": "Shards", "folder": last_name(root), **group}
         given = self._paths
         paths = given if isinstance(given, (list, tuple)) else [given]
-        return {"kind": "Shards", "files": [as_location(path).name for path in paths]}
+        return {"kind": "Shards", "files": [as_location(path).name for path in paths], **group}
 
     def _classes(self, located: Located) -> tuple[ClassNames | None, bool]:
         """The class names, and whether they come from a label map."""
@@ -145,6 +156,39 @@ class ShardReader(FilesReader[Shard]):
 
     def _open(self, name: str) -> Mapping[str, Shard]:
         return {name: Shard(self.checked(name), "")}
+
+
+def _read_groups(shards: Iterable[Shard], key: str) -> Coding:
+    """The group of each record: the value of a feature, -1 where it is missing."""
+    numbers: dict[Any, int] = {}
+    codes = [np.empty(0, np.int32)]
+    for shard in shards:
+        with located(shard.location):
+            for block in shard.blocks():
+                decoder = ColumnDecoder({key: FeatureSpec(shape="ragged")})
+                decoder.append(block.buffer, block.starts, block.lengths)
+                column: Any = decoder.finish(is_strict=False).get(key)
+                found = np.full(len(block), -1, np.int32)
+                if column is not None:
+                    values, lengths = column.values, column.lengths
+                    if lengths.max(initial=0) > 1 or getattr(values, "dtype", None) == np.float32:
+                        raise OptionError(
+                            f"feature {key!r} does not name groups: it has floats or lists",
+                            option="group_column",
+                            value=key,
+                        )
+                    is_text = isinstance(values, BytesArray)
+                    texts = map(bytes, values.views()) if is_text else values.tolist()
+                    own = [numbers.setdefault(text, len(numbers)) for text in texts]
+                    found[lengths > 0] = own
+                codes.append(found)
+    if not numbers:
+        raise OptionError(f"no record has the feature {key!r}", option="group_column", value=key)
+    names = [
+        name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
+        for name in numbers
+    ]
+    return names, np.concatenate(codes)
 
 
 def check_uncompressed(shard: Shard) -> None:

@@ -17,7 +17,7 @@ from recordsmith.sources.classes import (
     check_class_names,
     class_folder_classes,
     classes_in_names,
-    compile_class_pattern,
+    compile_pattern,
     numbered_classes_notice,
 )
 from recordsmith.sources.files.account import Account, Reason, Role
@@ -98,7 +98,7 @@ class ImageFiles(_ImageSource):
         """
         self.root = as_folder(root)
         self._images = None if images is None else path_inside(self.root, images, "images") or None
-        self._pattern = compile_class_pattern(class_pattern)
+        self._pattern = compile_pattern(class_pattern, "class_pattern")
 
     def list_samples(self) -> Listing:
         """Find all images, sorted by path.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import ClassNames, is_split_name
-from recordsmith.sources.classes import classes_in_names, compile_class_pattern
+from recordsmith.sources.classes import classes_in_names, compile_pattern
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_tree import FileTree, ImageEntry, TreeSource
 from recordsmith.sources.files.images import class_features, read_image, without_suffix
@@ -159,7 +159,7 @@ class ImagePairs(TreeSource):
         self._lists = (
             None if split_lists is None else relative_place(self.root, split_lists, as_folder)
         )
-        self._pattern = compile_class_pattern(class_pattern)
+        self._pattern = compile_pattern(class_pattern, "class_pattern")
         given = {
             "image_names": image_names,
             "mask_names": mask_names,

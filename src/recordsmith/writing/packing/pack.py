@@ -6,6 +6,7 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,8 @@ from recordsmith.sources import (
     check_left_behind,
     join_names,
     source_of,
+    with_groups,
+    with_splits,
 )
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, RecordsmithError, option, with_options
@@ -43,6 +46,7 @@ from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_resul
 from recordsmith.writing.packing.pack_report import PackReport, add_results, report_existing
 from recordsmith.writing.packing.pack_task import PackTask, pack_shard, portable_reader
 from recordsmith.writing.packing.shard_assignment import ShardAssignment, assign_shards
+from recordsmith.writing.packing.together import found_groups
 from recordsmith.writing.packing.writing import ShardPacker
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."
@@ -51,6 +55,10 @@ _EXPLAINED = {
         "Pass it to a source, such as rs.ImageFolder, or to rs.detect."
     ),
     "features rename": "Pass keys, new names by old ones.",
+    "group group_by group_column patient": (
+        "Pass group_column to a source such as rs.Table, or group_pattern or groups."
+    ),
+    "k n_folds n_splits": "Pass folds.",
     "folder out_dir output output_dir": "Pass out.",
     "force": "Pass overwrite=True.",
     "max_shard_size shard_size": "Pass shard_size_bytes.",
@@ -69,12 +77,15 @@ def pack(
     source: Source | Any,
     out: PlaceLike,
     *,
-    splits: Mapping[str, float] | None = None,
+    splits: Mapping[str, float] | str | None = None,
     resplit: str | Sequence[str] | None = None,
     shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
     stratify: bool = False,
+    group_pattern: str | None = None,
+    groups: str | os.PathLike[str] | None = None,
+    folds: int | None = None,
     shuffle: bool = True,
     image_options: ImageOptions | None = None,
     keys: str | Mapping[str, str | None] | None = None,
@@ -101,15 +112,25 @@ def pack(
             `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
             pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
-        splits: names and shares of random splits. The shares add up to 1. None for the splits of
-            the source, or a single split, train.
+        splits: names and shares of random splits, which add up to 1; or `@` and the path of a CSV
+            file with the columns name and split. Names are paths of images, or their last parts.
+            None for the splits of the source, or a single split, train.
         resplit: splits of the source to divide into `splits`; the others are kept. Needed if the
             source has several splits. With all of them, test samples may move into training.
         shards: number of shards of each split. A dict has a number for each split.
         shard_size_bytes: approximate size of a shard before compression, instead of `shards`; None
             for 256MB.
         seed: random seed. It also assigns samples to splits.
-        stratify: give each split the same share of every class.
+        stratify: give each split the same share of every class. Groups stay whole, and the report
+            has the deviations; of several classes of an image the rarest counts.
+        group_pattern: regular expression that finds the group of each image in its path, such as a
+            patient or a video. It is the group `group` of the match, the first group, or the whole
+            match. All images of a group are in one split and in one fold. For rows and records with
+            a `group_column`, its values are searched instead of paths.
+        groups: CSV file with the columns name and group, instead of or in addition to
+            `group_pattern`: images that share one of their groups stay together.
+        folds: number of folds for cross-validation. Each record gets an int64 feature `fold`, from
+            0; folds are equal parts of each split, and with `stratify` of each class.
         shuffle: False keeps the samples in the order of the source.
         image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
@@ -159,6 +180,9 @@ def pack(
         shard_size_bytes=shard_size_bytes,
         seed=seed,
         stratify=stratify,
+        group_pattern=group_pattern,
+        groups=None if groups is None else os.fspath(groups),
+        folds=folds,
         shuffle=shuffle,
         image_options=image_options,
         keys=keys,
@@ -307,6 +331,10 @@ def _prepare(
     listing = source.list_samples()
     check_left_behind(listing)
     listing = replace(listing, notices=[*listing.notices, *unread])
+    if isinstance(options.splits, str):
+        listing = with_splits(listing, options.splits)
+    others = [] if options.together is None else [found_groups(listing, options.together)]
+    listing = with_groups(listing, options.group_pattern, options.groups, others)
     described = _describe(source, listing)
     assignment = assign_shards(listing, options, described)
     job = PackJob(
@@ -322,8 +350,17 @@ def _prepare(
         (*map(str, listing.notices), *_divided_notice(options, assignment, listing)),
         None if listing.account is None else listing.account.to_json(),
         keypoint_classes_to_json(listing.keypoint_classes),
+        {
+            split: {_class_name(listing, label): found for label, found in of_split.items()}
+            for split, of_split in assignment.deviations.items()
+        },
     )
     return job, listing.reader, assignment
+
+
+def _class_name(listing: Listing, label: int) -> str:
+    names = listing.class_names or ()
+    return str(names[label] if 0 <= label < len(names) and names[label] is not None else label)
 
 
 def _divided_notice(
@@ -331,7 +368,7 @@ def _divided_notice(
 ) -> tuple[str, ...]:
     """Report the splits of the source that were divided again."""
     own = listing.splits or tuple(filter(None, [listing.only_split]))
-    if not own or options.splits is None:
+    if not own or options.splits is None or isinstance(options.splits, str):
         return ()
     resplit = options.resplit or own
     divided = [resplit] if isinstance(resplit, str) else list(resplit)
@@ -357,6 +394,7 @@ def _complete(
         folder,
         notices=tuple(map(with_options, job.notices)),
         account=job.account,
+        deviations=job.deviations,
         images_are_checked=options.check_images,
     )
     if names is not None:

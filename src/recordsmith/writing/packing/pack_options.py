@@ -19,6 +19,7 @@ from recordsmith.format.example import (
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
 from recordsmith.sources import Content, Note
+from recordsmith.stores import as_location
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.writing.packing.images import (
@@ -28,7 +29,12 @@ from recordsmith.writing.packing.images import (
     check_png_chunks,
 )
 from recordsmith.writing.packing.keys import resolve_keys
+from recordsmith.writing.reshaping.edits import Edits
 
+FOLD = "fold"
+"""The feature with the number of the fold of a record."""
+
+_MOST_FOLDS = 100
 _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 """What `Weighted` and `Episodes` read of each record before the first batch."""
 
@@ -37,12 +43,15 @@ _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 class PackOptions:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
-    splits: Mapping[str, float] | None = None
+    splits: Mapping[str, float] | str | None = None
     resplit: str | Sequence[str] | None = None
     shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
     stratify: bool = False
+    group_pattern: str | None = None
+    groups: str | None = None
+    folds: int | None = None
     shuffle: bool = True
     image_options: ImageOptions | None = None
     keys: str | Mapping[str, str | None] | None = None
@@ -72,6 +81,14 @@ class PackOptions:
                 option="numbers_of", value=self.numbers_of, expected="a list of keys of features"
             )
         object.__setattr__(self, "numbers_of", tuple(self.numbers_of))  # equal after JSON
+        for name in ("splits", "groups"):
+            if isinstance(path := getattr(self, name), str):
+                path = as_location(path.removeprefix("@"))
+                object.__setattr__(self, name, f"@{path}")  # without credentials
+        is_count = isinstance(self.folds, int) and not isinstance(self.folds, bool)
+        if self.folds is not None and not (is_count and 2 <= self.folds <= _MOST_FOLDS):
+            expected = f"an integer from 2 to {_MOST_FOLDS}"
+            raise OptionError(option="folds", value=self.folds, expected=expected)
         check_compression(self.compression)
         resolve_keys(self.keys)
 
@@ -85,6 +102,8 @@ class PackOptions:
             options["image_options"] = self.image_options.to_json()
         if self.check_images:
             options["check_images"] = True
+        if self.folds is not None:
+            options["folds"] = self.folds
         terms = {"license": self.license, "citation": self.citation}
         return options | {name: text for name, text in terms.items() if text is not None}
 
@@ -127,14 +146,25 @@ class SampleEncoder:
         self._checks_images = options.check_images
         self.is_heavy = options.check_images or not self._images.is_default
         """Whether preparing a sample costs more than handing it to another thread."""
-        self.keeps_records = not self.is_heavy and keys is None
+        self.keeps_records = not self.is_heavy and keys is None and options.folds is None
         """Whether the payloads of records are stored unchanged and unchecked."""
         named = IMAGES if keys is None else map(keys.new_key, IMAGES)
         self._image_keys = frozenset(key for key in named if key is not None)
+        self._folds = [Edits(add={FOLD: number}) for number in range(options.folds or 0)]
 
-    def payload(self, content: Content, note: Note) -> bytes:
-        """Convert the content of a sample to the payload of a record."""
+    def payload(self, content: Content, note: Note, fold: int | None = None) -> bytes:
+        """Convert the content of a sample to the payload of a record, in a fold or in none."""
         payload = self._payload(content, note)
+        if fold is not None:
+            try:
+                payload = self._folds[fold].apply(payload)
+            except OptionError as error:
+                raise OptionError(
+                    f"{option('folds')} adds the feature {FOLD!r}: {error.problem}",
+                    option="folds",
+                    value=len(self._folds),
+                    remedy=f"Rename the other feature with {option('keys')}.",
+                ) from None
         if self._checks_images:
             check_images(payload, self._image_keys)
         return payload

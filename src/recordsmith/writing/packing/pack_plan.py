@@ -56,6 +56,7 @@ class PackJob:
     notices: tuple[str, ...]
     account: dict[str, Any] | None = None
     keypoint_classes: dict[str, Any] = field(default_factory=dict)
+    deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     format: str = FORMAT
     version: int = VERSION
 
@@ -95,6 +96,7 @@ class PackJob:
         Args:
             numbers: of the shards; None for all.
         """
+        folds = assignment.folds
         for number in range(len(self.shards)) if numbers is None else numbers:
             shard = self.shards[number]
             own = assignment.numbers(shard)
@@ -116,6 +118,7 @@ class PackJob:
                         sample.label,
                         sample.version,
                         None if sample.reference is None else dict(sample.reference),
+                        None if folds is None else int(folds[listed]),
                     )
                     for listed, sample in samples
                 ],

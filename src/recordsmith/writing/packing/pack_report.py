@@ -36,6 +36,8 @@ class PackReport(Report):
     notices: what the source ignored.
     account: which files of the source were read as what, or left out and why, with their counts;
         None for a source without a folder. See `recordsmith detect`.
+    deviations: where `stratify` had to keep groups whole, for each split, and each fold such as
+        `fold 0`, the share of each class in it minus the share that was wanted. At most 1,000.
     images_are_checked: whether every image was decoded; otherwise only headers and the checksums
         inside PNGs were checked.
     is_new: False if the finished dataset of the same plan already existed.
@@ -54,6 +56,7 @@ class PackReport(Report):
     notes: dict[str, Occurrences] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     account: dict[str, Any] | None = None
+    deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     images_are_checked: bool = False
     is_new: bool = True
 

@@ -33,7 +33,7 @@ _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class TaskSample(msgspec.Struct, frozen=True, array_like=True):
-    """A sample of a task. number: in the listing."""
+    """A sample of a task. number: in the listing; fold: None without folds."""
 
     number: _Count
     name: str
@@ -41,6 +41,7 @@ class TaskSample(msgspec.Struct, frozen=True, array_like=True):
     label: _Label | None
     version: _Version | None
     reference: dict[str, Any] | None
+    fold: _Count | None = None
 
 
 class PackTask(msgspec.Struct, frozen=True):
@@ -113,7 +114,8 @@ def pack_shard(task: PackTask) -> ShardResult:
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
     orders = {shard.split: np.arange(task.size)}
-    assignment = ShardAssignment((shard,), task.fingerprint, samples, orders, numbers)
+    folds = None if options.folds is None else np.array([s.fold for s in task.samples], np.int64)
+    assignment = ShardAssignment((shard,), task.fingerprint, samples, orders, numbers, folds=folds)
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
     packer = ShardPacker(reader, assignment, folder, options, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped

@@ -29,19 +29,22 @@ from recordsmith.dataset import (
 )
 from recordsmith.sources import (
     Coding,
+    DividedGroup,
     Listing,
     RowNames,
     SampleTable,
     all_encoded,
     collect,
+    divided_groups,
     encoded,
+    join_names,
     samples_digest,
 )
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.writing.packing.division import divide
-from recordsmith.writing.packing.pack_options import PackOptions
-from recordsmith.writing.packing.together import check_together, join_groups
+from recordsmith.support.errors import OptionError, SourceError, option
+from recordsmith.support.words import count
+from recordsmith.writing.packing.division import class_deviations, divide, divide_folds
+from recordsmith.writing.packing.pack_options import FOLD, PackOptions
 
 _LOCATION_KEYS = ("folder", "file", "files")
 
@@ -56,6 +59,9 @@ class ShardAssignment:
     samples: of the listing; of a task, its own.
     orders: the numbers of the samples of each split, in order.
     listed: the numbers of the samples in the listing; None if these are their numbers here.
+    deviations: where groups are stratified, for each split and fold the share of each class in it,
+        by label, minus the share of the split.
+    folds: the fold of each sample; None without folds.
     """
 
     shards: tuple[ShardPlan, ...]
@@ -63,6 +69,8 @@ class ShardAssignment:
     samples: SampleTable = field(compare=False)
     orders: Mapping[str, Int64Array] = field(compare=False)
     listed: Int64Array | None = field(default=None, compare=False)
+    deviations: Mapping[str, Mapping[int, float]] = field(default_factory=dict, compare=False)
+    folds: Int64Array | None = field(default=None, compare=False)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -90,22 +98,42 @@ def assign_shards(
     if not isinstance(options.seed, int):
         raise OptionError(option="seed", value=options.seed, expected="an integer")
     check_shard_options(options.shards, options.shard_size_bytes, options.shard_names)
-    if options.splits is not None:
-        check_shares(options.splits)
+    shares = None if isinstance(options.splits, str) else options.splits
+    if shares is not None:
+        check_shares(shares)
     samples = collect(listing.samples)
     number_of = _hasher(options.seed)
     hashes = _hashes(samples, number_of)
-    groups = join_groups(listing, samples, options.together)
+    shuffled = _ascending(hashes)
+    groups = _group_hashes(samples.groups, hashes, number_of)
     orders = divide(
-        _ascending(hashes) if options.shuffle else np.arange(len(samples)),
+        shuffled if options.shuffle else np.arange(len(samples)),
         samples.strata,
-        _group_hashes(groups, hashes, number_of),
+        groups,
         _source_splits(listing, samples),
-        options.splits,
+        shares,
         options.resplit,
         stratify=options.stratify,
+        has_folds=options.folds is not None,
     )
-    check_together(groups, orders, options.together)
+    split_of = np.full(len(samples), -1, np.int64)
+    for number, members in enumerate(orders.values()):
+        split_of[members] = number
+    if (options.group_pattern or options.groups or options.together) is not None:
+        _check_groups(divided_groups(samples.groups, split_of), split_of, [*orders])
+    folds = None
+    strata = samples.strata if options.stratify else None
+    deviations: dict[str, dict[int, float]] = {}
+    if strata is not None and groups is not None:
+        deviations = class_deviations(strata, orders, shares or {})
+    if options.folds is not None:
+        folds = divide_folds(shuffled, strata, groups, split_of, options.folds)
+        if strata is not None and groups is not None:
+            of_fold = {
+                f"{FOLD} {fold}": np.flatnonzero(folds == fold) for fold in range(options.folds)
+            }
+            equal = dict.fromkeys(of_fold, 1 / options.folds)
+            deviations |= class_deviations(strata, of_fold, equal)
     compression = options.shard_compression
     shards = plan_shards(
         {split: len(numbers) for split, numbers in orders.items()},
@@ -122,8 +150,13 @@ def assign_shards(
         **options.options_of_records(),
     }
     numbers = {shard.file: orders[shard.split][shard.start : shard.stop] for shard in shards}
-    fingerprint = _fingerprint(listing, samples_digest(samples), numbers, content)
-    return ShardAssignment(shards, fingerprint, samples, orders, samples.listed)
+    digest = samples_digest(samples)
+    if folds is not None:
+        digest += hashlib.blake2b(folds.astype("<i8").data, digest_size=16).digest()
+    fingerprint = _fingerprint(listing, digest, numbers, content)
+    return ShardAssignment(
+        shards, fingerprint, samples, orders, samples.listed, deviations=deviations, folds=folds
+    )
 
 
 def _check_names(listing: Listing) -> None:
@@ -140,6 +173,22 @@ def _check_names(listing: Listing) -> None:
     ]
     if problems:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
+
+
+def _check_groups(divided: list[DividedGroup], split_of: Int64Array, splits: list[str]) -> None:
+    """Refuse groups of the caller that splits of the source divide."""
+    if divided:
+        examples = [
+            f"{group.name!r} ({', '.join(splits[split_of[number]] for number in group.samples)})"
+            for group in divided
+        ]
+        raise OptionError(
+            f"{count(len(divided), 'group is', 'groups are')} in several of the splits that are "
+            f"kept: {join_names(examples)}",
+            option="groups",
+            remedy=f"Divide the samples again with {option('splits')} and "
+            f"{option('resplit', splits)}, or leave out the groups.",
+        )
 
 
 def _hasher(seed: int) -> _Hasher:

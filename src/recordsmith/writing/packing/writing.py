@@ -187,7 +187,9 @@ class ShardPacker:
 
         try:
             content = item.read(note)
-            payload = self._encoder.payload(content, note)
+            folds = self._assignment.folds
+            fold = None if folds is None else int(folds[number])
+            payload = self._encoder.payload(content, note, fold)
         except (DataError, FileAccessError, SourceError) as error:
             return _Encoded(number, item.sample, None, error.unnamed, notes)
         label_count = 0

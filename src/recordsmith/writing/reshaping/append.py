@@ -38,7 +38,7 @@ from recordsmith.dataset import (
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option, with_options
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
@@ -51,6 +51,7 @@ from recordsmith.writing.reshaping.inputs import (
     find_inputs,
     fingerprint,
     fingerprint_bytes,
+    named_groups,
     open_records,
 )
 from recordsmith.writing.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
@@ -274,6 +275,11 @@ class _AppendJob:
         results = copy_job.run(plan.shards, plan.spans(), records, folder, workers)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
+        if groups := with_options(named_groups([manifest.provenance])):
+            notices.append(
+                f"the dataset was packed with groups ({groups}): `recordsmith lint` finds those of "
+                "the appended records that are in other splits as well"
+            )
         check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
         step = {
             "command": "append",

@@ -354,6 +354,21 @@ def _history(manifests: Iterable[Manifest]) -> list[Any]:
     return steps[-_MAX_STEPS:]
 
 
+def named_groups(steps: Iterable[Any]) -> str:
+    """What named the groups when records were packed, as an option; empty without groups.
+
+    Args:
+        steps: of the provenance of datasets.
+    """
+    for step in steps:
+        for part in ("options", "source"):
+            known = step.get(part) if isinstance(step, Mapping) else None
+            for name in ("group_pattern", "groups", "group_column", "group"):
+                if isinstance(known, Mapping) and isinstance(known.get(name), str):
+                    return option(name, known[name])
+    return ""
+
+
 # -- records ---------------------------------------------------------------------------------------
 
 

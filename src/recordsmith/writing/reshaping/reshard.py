@@ -38,6 +38,7 @@ from recordsmith.writing.reshaping.inputs import (
     InputSelection,
     check_unchanged,
     find_inputs,
+    named_groups,
     open_records,
 )
 from recordsmith.writing.reshaping.plan import (
@@ -320,7 +321,19 @@ class _ReshardJob:
         self.keypoint_classes = points if edits is None else edits.keypoint_classes(points)
 
     def check_options(self, schema: Schema | None) -> None:
-        """Raise OptionError if the condition or an edit does not fit the schema, if known."""
+        """Raise OptionError if the condition or an edit does not fit the schema, if known.
+
+        Also if new splits would divide groups.
+        """
+        groups = named_groups(self.inputs.provenance) if self.options.splits is not None else ""
+        if groups:
+            raise OptionError(
+                f"the records were packed with groups ({groups}), which new splits would divide",
+                option="splits",
+                value=self.options.splits,
+                remedy=f"`recordsmith pack DATASET NEW` with {option('splits')} and "
+                f"{option('group_column')} keeps them whole.",
+            )
         if schema is None:
             return
         if self.options.where is not None:
