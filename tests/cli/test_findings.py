@@ -50,6 +50,8 @@ def test_from_lint_to_pack_and_reshard(folder: Path, tmp_path: Path, run: Run) -
     assert "about another dataset, or about it before it changed" in again.err
     assert run("reshard", whole, tmp_path / "few", "--without", "0-2,5").code == 0
     assert len(rs.open(tmp_path / "few")) == 2
+    both = run("reshard", whole, tmp_path / "x", "--without", "0", "--at", "1")
+    assert "--at and --without exclude each other" in both.err
 
 
 @pytest.mark.parametrize("command", ["lint", "stats", "verify", "diff"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import RecordPositions, dataset_digest
+from recordsmith.dataset import RecordPositions
 
 from ..reading import write_records
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def digest(path: Path) -> str:
-    return dataset_digest(rs.open(path))
+    return RecordPositions.of(rs.open(path)).digest
 
 
 def test_positions_are_those_of_the_opened_dataset(folder: Path) -> None:
@@ -36,7 +36,7 @@ def test_positions_are_those_of_the_opened_dataset(folder: Path) -> None:
             expected += 1
     ids = [record["id"] for record in whole]
     for part in (rs.open(folder, "test"), rs.open(folder, "train[2:9]"), whole[3:20:4]):
-        assert dataset_digest(part) == positions.digest
+        assert RecordPositions.of(part).digest == positions.digest
         numbers = RecordPositions.of(part).in_dataset(part)
         assert [ids[number] for number in numbers] == [record["id"] for record in part]
     assert positions.find("elsewhere.tfrecord", 0) == (None, "")

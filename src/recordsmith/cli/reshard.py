@@ -67,6 +67,12 @@ def reshard(
             remedy=f"Draw new splits with {option('splits', split)}.",
         )
     records: Any = one_or_all(paths)
+    if at is not None and "without" in options:
+        raise OptionError(
+            f"{option('at')} and {option('without')} exclude each other",
+            option="at",
+            remedy="Pass only one of them.",
+        )
     if at is not None:
         options.pop("split", None)
         records = chosen_records(records, split, at, options.get("where")).dataset

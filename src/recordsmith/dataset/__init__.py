@@ -60,7 +60,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "record_document": (
             "contents_of feature_document json_value key_text kind_of section_documents to_document"
         ),
-        "record_positions": "RecordPositions dataset_digest",
+        "record_positions": "RecordPositions",
         "selected_records": (
             "LocatedBlock RecordLocation SelectedRecords joined_shards records_of_part shard_parts"
         ),

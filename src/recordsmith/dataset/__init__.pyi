@@ -131,7 +131,6 @@ from recordsmith.dataset.record_document import kind_of as kind_of
 from recordsmith.dataset.record_document import section_documents as section_documents
 from recordsmith.dataset.record_document import to_document as to_document
 from recordsmith.dataset.record_positions import RecordPositions as RecordPositions
-from recordsmith.dataset.record_positions import dataset_digest as dataset_digest
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation
 from recordsmith.dataset.selected_records import SelectedRecords as SelectedRecords

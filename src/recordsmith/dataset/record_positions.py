@@ -101,14 +101,6 @@ class RecordPositions:
         return self._starts[number]
 
 
-def dataset_digest(dataset: Dataset) -> str:
-    """Return the digest of the whole dataset that another one is a split or a selection of.
-
-    What keeps positions should keep it, too, and refuse a dataset with another one.
-    """
-    return RecordPositions.of(dataset).digest
-
-
 def _listed_in(part: Located) -> Iterator[_Listed]:
     by_location = {str(shard.location): shard for shard in part.shards}
     if part.manifest is not None and part.folder is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -126,6 +127,19 @@ def test_the_bytes_do_not_depend_on_threads(folder: Path, found: Path, tmp_path:
         rs.lint(folder, findings=tmp_path / "f.jsonl")
     rs.lint(folder, findings=tmp_path / "f.jsonl", only="cmyk", overwrite=True)
     assert not lines_of(tmp_path / "f.jsonl")
+
+
+def test_groups_in_several_splits_are_written(folder: Path, tmp_path: Path) -> None:
+    found = tmp_path / "f.jsonl"
+    rs.lint(folder, only="group-across-splits", group_pattern=r"/(\w+)( |\.)", findings=found)
+    by_stem: defaultdict[str, list[str]] = defaultdict(list)
+    for sample in rs.ImageFolder(folder).list_samples().samples:
+        by_stem[re.split(r"[ .]", sample.name.rpartition("/")[2])[0]].append(sample.name)
+    divided = [names for names in by_stem.values() if len({n[:4] for n in names}) > 1]
+    assert {"two", "four"}.isdisjoint(stem for stem, names in by_stem.items() if names in divided)
+    assert sorted(groups_of(found)["group-across-splits"]) == sorted(divided)
+    gone = {place.name for _, place in chosen(read_findings(found), keep="train")}
+    assert gone == {name for names in divided for name in names if name.startswith("test")}
 
 
 @pytest.mark.parametrize("keep", ["first", "largest", "train", "none"])

@@ -269,11 +269,11 @@ class Account:
 
     def leave_samples(self, names: Iterable[str], what: str) -> list[str]:
         """Move images that were added as read to those that are left out; return their names."""
-        images = self._line(Role.IMAGE, str(Role.IMAGE))
+        images = next((line for line in self._lines.values() if line.kind is Role.IMAGE), None)
         moved = []
         for name in names:
             folder = name.rpartition("/")[0]
-            if images.folders[folder] > 0:
+            if images is not None and images.folders[folder] > 0:
                 images.file_count -= 1
                 images.folders[folder] -= 1
                 self._line(Reason.REQUESTED, "image", what).add(folder, 1, (name,))
