@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -165,7 +166,7 @@ def _from_table(
 ) -> tuple[Coding, list[str]]:
     """The value of each sample in a column of a table, and a notice on lines without a sample."""
     location = as_location(table.removeprefix("@"))
-    names = image_names(samples, argument)
+    names = [*image_names(samples, argument)]
     find = _Finder(names)
     numbers = np.full(len(names), -1, np.int32)
     lines = np.zeros(len(names), np.int64)
@@ -253,9 +254,10 @@ class _Finder:
 
     def __call__(self, name: str) -> list[str]:
         path = with_slashes(name)
-        found = next(filter(self.places.__contains__, [path, *path_endings(path)]), None)
-        if found is not None or "/" in path:
-            return [found] if found is not None else []
+        if path in self.places:
+            return [path]
+        if "/" in path:
+            return [*islice(filter(self.places.__contains__, path_endings(path)), 1)]
         return self._bare.get(path) or self._bare.get(_without_suffix(path), [])
 
 
