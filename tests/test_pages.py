@@ -190,7 +190,7 @@ def test_limits_match_the_code() -> None:
 
 def test_versions_of_files_match_the_code() -> None:
     rows = [row for row in table_with(STABILITY, "| what | version | in the code |") if row[2]]
-    assert len(rows) == 5
+    assert len(rows) == 6
     for what, version, place, _ in rows:
         assert int(version) == value_of(place.strip("`")), what
 

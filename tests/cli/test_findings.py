@@ -59,7 +59,7 @@ def test_every_report_writes_one(folder: Path, tmp_path: Path, run: Run, command
     rs.pack(folder, tmp_path / "out")
     paths = [tmp_path / "out"] * (2 if command == "diff" else 1)
     found = tmp_path / "found.jsonl"
-    run(command, *paths, "--findings", found)
+    assert f"findings: {found}" in run(command, *paths, "--findings", found).err
     head = read_findings(found).head
     assert head.command == command
     assert head.dataset is not None

@@ -90,7 +90,8 @@ def stats(
     overwrite = check_html(html, options)
     with console.progress_bar("reading", of_bytes=True) as progress:
         report = rs.stats(one_or_all(paths), **options, progress=progress)
-    _show(report, json, html, paths, overwrite=overwrite)
+    found = options.get("findings")
+    _show(report, json, html, paths, overwrite=overwrite, findings=found)
 
 
 def verify(
@@ -112,7 +113,8 @@ def verify(
     if "schema" in options and not report.unchecked:
         checked = content.summary.removesuffix(".")
         content = replace(content, summary=f"{checked}, and the rules of {options['schema']}")
-    _show(report, json, html, paths, overwrite=overwrite, content=content)
+    found = options.get("findings")
+    _show(report, json, html, paths, overwrite=overwrite, content=content, findings=found)
     if not report.is_good:
         raise typer.Exit(1)
 
@@ -136,7 +138,7 @@ def diff(
     """
     with console.progress_bar("comparing", of_bytes=True) as progress:
         report = rs.diff(a, b, **options, progress=progress)
-    _show(report, json)
+    _show(report, json, findings=options.get("findings"))
     if not report.is_equal:
         raise typer.Exit(1)
 
@@ -164,7 +166,8 @@ def lint(
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("checking") as progress:
         report = rs.lint(listed, deep=not quick, **options, progress=progress)
-    _show(report, json, html, [source], overwrite=overwrite, more=read)
+    found = options.get("findings")
+    _show(report, json, html, [source], overwrite=overwrite, more=read, findings=found)
     if not report.is_clean:
         if not json and html is None:
             shown = f"recordsmith lint {shlex.quote(source)} --html lint.html"
@@ -320,6 +323,7 @@ def _show(
     overwrite: bool = False,
     content: ReportContent | None = None,
     more: Mapping[str, Any] | None = None,
+    findings: str | None = None,
 ) -> None:
     """Print a report, or its JSON with `more` keys, and write its page."""
     if html is not None:
@@ -328,5 +332,6 @@ def _show(
         console.print_json(report.to_json() | (more or {}))
     else:
         print_report(content or report.content())
-    if html is not None:
-        console.print_aside(f"report: {html}")
+    for name, path in {"report": html, "findings": findings}.items():
+        if path is not None:
+            console.print_aside(f"{name}: {path}")

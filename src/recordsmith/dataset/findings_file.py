@@ -21,6 +21,7 @@ from recordsmith.stores import Location, PlaceLike, ScratchFile, as_location, wr
 from recordsmith.support.errors import DataError, OptionError, option, with_options
 from recordsmith.support.explaining import check_word, unknown_word
 
+FORMAT, VERSION = "recordsmith-findings", 1
 _LONGEST_FOUND = 200
 _LONGEST_LINE = 1 << 16
 _BUFFER_BYTES = 1 << 20
@@ -40,8 +41,8 @@ class FindingsHead(msgspec.Struct, frozen=True):
     options: those that determine what is found.
     """
 
-    format: Literal["recordsmith-findings"]
-    version: Literal[1]
+    format: str
+    version: int
     command: str
     dataset: str | None
     source: str | None
@@ -98,7 +99,7 @@ class FindingsWriter:
         self._file, self._lines = ScratchFile(), list[bytes]()
         self._group_count = 0
         dataset = None if positions is None else positions.digest
-        head = FindingsHead("recordsmith-findings", 1, command, dataset, source, {**options})
+        head = FindingsHead(FORMAT, VERSION, command, dataset, source, {**options})
         self._write(msgspec.structs.asdict(head))
 
     @classmethod
@@ -172,6 +173,9 @@ class FindingsFile:
         self._argument = argument
         with self._opened() as file:
             self.head: FindingsHead = self._parse(file.readline(_LONGEST_LINE), 1, FindingsHead)
+        if (self.head.format, self.head.version) != (FORMAT, VERSION):
+            found = f"it has format {self.head.format!r:.40} and version {self.head.version}"
+            raise self.line_error(1, found, f"{FORMAT!r} and {VERSION}")
 
     def __iter__(self) -> Iterator[FoundPlace]:
         """Yield the places, in the order of the lines."""

@@ -11,6 +11,8 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import reduce
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.joining import joined
 from recordsmith.support.words import count
 
 
@@ -94,10 +97,7 @@ def join_groups(codings: Sequence[Coding]) -> Coding:
 
     The name of a combined group is the first of its names in the first coding that has one.
     """
-    joined, *others = codings
-    for other in others:
-        joined = _join(joined, other)
-    return joined
+    return reduce(_join, codings)
 
 
 def _join(one: Coding, other: Coding) -> Coding:
@@ -106,20 +106,10 @@ def _join(one: Coding, other: Coding) -> Coding:
     order = sorted(range(len(names)), key=lambda number: (number >= size, names[number]))
     rank = np.empty(len(names), np.int64)
     rank[order] = np.arange(len(names))
-    parents = list(range(len(names)))
-
-    def root(node: int) -> int:
-        while parents[node] != node:
-            parents[node] = parents[parents[node]]
-            node = parents[node]
-        return node
-
     have_both = (one[1] >= 0) & (other[1] >= 0)
     pairs = rank[one[1][have_both]] * len(names) + rank[other[1][have_both] + size]
-    for pair in np.unique(pairs).tolist():
-        first, second = sorted(map(root, divmod(pair, len(names))))
-        parents[second] = first
-    roots = np.array([order[root(node)] for node in range(len(names))], np.int32)[rank]
+    lowest = joined(divmod(pair, len(names)) for pair in np.unique(pairs).tolist())
+    roots = np.array([order[lowest.get(own, own)] for own in rank.tolist()], np.int32)
     numbers = np.where(one[1] >= 0, one[1], np.where(other[1] >= 0, other[1] + size, -1))
     return names, np.where(numbers >= 0, roots[numbers], -1).astype(np.int32)
 
@@ -176,7 +166,7 @@ def _from_table(
 ) -> tuple[Coding, list[str]]:
     """The value of each sample in a column of a table, and a notice on lines without a sample."""
     location = as_location(table.removeprefix("@"))
-    names = image_names(samples, argument)
+    names = [*image_names(samples, argument)]
     find = _Finder(names)
     numbers = np.full(len(names), -1, np.int32)
     lines = np.zeros(len(names), np.int64)
@@ -264,9 +254,10 @@ class _Finder:
 
     def __call__(self, name: str) -> list[str]:
         path = with_slashes(name)
-        found = next(filter(self.places.__contains__, [path, *path_endings(path)]), None)
-        if found is not None or "/" in path:
-            return [found] if found is not None else []
+        if path in self.places:
+            return [path]
+        if "/" in path:
+            return [*islice(filter(self.places.__contains__, path_endings(path)), 1)]
         return self._bare.get(path) or self._bare.get(_without_suffix(path), [])
 
 

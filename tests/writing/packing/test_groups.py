@@ -332,6 +332,32 @@ def test_groups_of_a_table_and_of_names_are_joined(scans: Path, tmp_path: Path) 
         assert len({split for patient, split in places if patient in ("p00", "p05")}) == 1
 
 
+def test_copies_that_lint_found_join_patients(scans: Path, tmp_path: Path) -> None:
+    """Patients 00 and 05 have the same image; also with splits of a table, which keep them."""
+    (scans / "ill" / "p05_2.png").write_bytes((scans / "ill" / "p00_1.png").read_bytes())
+    found = tmp_path / "found.jsonl"
+    rs.lint(scans, findings=found, only="identical-images")
+    options: dict[str, Any] = {"group_pattern": "(p[0-9]+)_", "together": str(found)}
+    for seed in range(4):
+        rs.pack(scans, tmp_path / str(seed), splits={"a": 0.5, "b": 0.5}, seed=seed, **options)
+        places = {
+            (name.split("/")[1][:3], split) for name, split, _ in _records(tmp_path / str(seed))
+        }
+        assert len(places) == 12
+        assert len({split for patient, split in places if patient in ("p00", "p05")}) == 1
+    for alone, expected in (("p00", OptionError), ("p01", None)):
+        rows = [
+            (path.name, "x" if path.name.startswith(alone) else "y")
+            for path in scans.rglob("*.png")
+        ]
+        table = _write(tmp_path / "s.csv", ("name", "split"), *rows)
+        if expected is None:
+            rs.pack(scans, tmp_path / alone, splits=f"@{table}", **options)
+        else:
+            with raises(expected, option="together", match="1 group is in several"):
+                rs.pack(scans, tmp_path / alone, splits=f"@{table}", **options)
+
+
 def test_splits_of_a_table(scans: Path, tmp_path: Path) -> None:
     paths = sorted(path.relative_to(scans).as_posix() for path in scans.rglob("*.png"))
     split_of = {path: ("test", "dev", "train")[n % 3] for n, path in enumerate(paths)}
@@ -369,6 +395,7 @@ def test_tables_that_do_not_fit(
     scans: Path, tmp_path: Path, text: str, kind: type[Exception], match: str
 ) -> None:
     (tmp_path / "s.csv").write_text(text)
+    csv.field_size_limit(1 << 17)  # of the process: reading a table of rows raises it
     with pytest.raises(kind, match=match):
         rs.pack(scans, tmp_path / "out", splits=f"@{tmp_path / 's.csv'}")
     assert not (tmp_path / "out" / "dataset.json").exists()
@@ -427,7 +454,7 @@ def test_groups_in_two_splits_are_reported_and_refused(tmp_path: Path, images: M
             ("val/x/p4.png", "train/x/p4.png"),
         ]
     assert rs.lint(folder, deep=False, only="group-across-splits").findings == []
-    with raises(OptionError, option="groups", match="2 groups are in several"):
+    with raises(OptionError, option="group_pattern", match="2 groups are in several"):
         rs.pack(folder, tmp_path / "out", group_pattern="(p.)[.]png")
     shares = {"train": 0.5, "test": 0.5}
     rs.pack(

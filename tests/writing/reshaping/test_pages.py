@@ -86,7 +86,7 @@ def test_the_page_about_resharding(
         rs.pack(rs.Rows(rows), name, splits={"train": 0.75, "validation": 0.25})
     page = (DOCS / "reshaping.md").read_text("utf-8")
     assert sorted(run_blocks(page)) == ["console", "python"]
-    assert page.count("$ recordsmith ") == 11
+    assert page.count("$ recordsmith ") == 12
     assert capsys.readouterr().out == "40 {'train': 30, 'validation': 10}\n"
     assert rs.inspect("tenth").record_count == 4
     assert rs.inspect("few").record_count == 10

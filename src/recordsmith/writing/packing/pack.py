@@ -331,9 +331,9 @@ def _prepare(
     listing = source.list_samples()
     check_left_behind(listing)
     listing = replace(listing, notices=[*listing.notices, *unread])
+    others = [] if options.together is None else [found_groups(listing, options.together)]
     if isinstance(options.splits, str):
         listing = with_splits(listing, options.splits)
-    others = [] if options.together is None else [found_groups(listing, options.together)]
     listing = with_groups(listing, options.group_pattern, options.groups, others)
     described = _describe(source, listing)
     assignment = assign_shards(listing, options, described)

@@ -119,8 +119,9 @@ def assign_shards(
     split_of = np.full(len(samples), -1, np.int64)
     for number, members in enumerate(orders.values()):
         split_of[members] = number
-    if (options.group_pattern or options.groups or options.together) is not None:
-        _check_groups(divided_groups(samples.groups, split_of), split_of, [*orders])
+    for name in ("together", "groups", "group_pattern"):
+        if getattr(options, name) is not None:
+            _check_groups(divided_groups(samples.groups, split_of), split_of, [*orders], name)
     folds = None
     strata = samples.strata if options.stratify else None
     deviations: dict[str, dict[int, float]] = {}
@@ -175,8 +176,10 @@ def _check_names(listing: Listing) -> None:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-def _check_groups(divided: list[DividedGroup], split_of: Int64Array, splits: list[str]) -> None:
-    """Refuse groups of the caller that splits of the source divide."""
+def _check_groups(
+    divided: list[DividedGroup], split_of: Int64Array, splits: list[str], name: str
+) -> None:
+    """Refuse groups of the caller, who named them by an option, that kept splits divide."""
     if divided:
         examples = [
             f"{group.name!r} ({', '.join(splits[split_of[number]] for number in group.samples)})"
@@ -185,7 +188,7 @@ def _check_groups(divided: list[DividedGroup], split_of: Int64Array, splits: lis
         raise OptionError(
             f"{count(len(divided), 'group is', 'groups are')} in several of the splits that are "
             f"kept: {join_names(examples)}",
-            option="groups",
+            option=name,
             remedy=f"Divide the samples again with {option('splits')} and "
             f"{option('resplit', splits)}, or leave out the groups.",
         )

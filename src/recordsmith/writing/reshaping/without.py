@@ -37,8 +37,9 @@ def select_without(
         findings = read_findings(without, "without")
         whole = RecordPositions.of(dataset)
         findings.check_dataset(whole.digest)
-        removed = found_positions(findings, len(whole), checks, keep)
-        is_removed = np.isin(whole.in_dataset(dataset), removed)
+        of_whole = np.zeros(len(whole), bool)
+        of_whole[found_positions(findings, len(whole), checks, keep)] = True
+        is_removed = of_whole[whole.in_dataset(dataset)]
     elif isinstance(without, str):
         raise OptionError(
             option="without", value=without, expected="positions, or a file: @findings.jsonl"
