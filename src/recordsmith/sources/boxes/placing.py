@@ -19,8 +19,8 @@ from recordsmith.image import (
     Box,
     exif_orientation,
     inverse_orientation,
-    is_mirrored,
     orient_box,
+    orient_corners,
     orient_points,
     swaps_sides,
 )
@@ -61,7 +61,6 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-_MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
 MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -437,10 +436,7 @@ def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
 
 def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
     corners = np.array(quad, np.float64).reshape(4, 2) / (frame.width, frame.height)
-    if frame.orientation == UPRIGHT:
-        return corners
-    corners = orient_points(corners, inverse_orientation(frame.orientation))
-    return corners[_MIRRORED] if is_mirrored(frame.orientation) else corners
+    return orient_corners(corners, inverse_orientation(frame.orientation))
 
 
 def _point_fault(name: str, point: Sequence[float], frame: Frame) -> Flaw:
