@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -14,8 +16,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Source
 
+from ..raising import raises
 from ..reading import read_sample
-from .annotated import image, write
+from .annotated import image, read, write
+from .source_contract import SourceContract
 
 LABEL, TEXT, CONFIDENCE = (f"image/class/{name}" for name in ("label", "text", "confidence"))
 Truth = Mapping[str, Mapping[str, int] | None]
@@ -223,3 +227,125 @@ def test_lists_are_those_that_were_written(form: str, seeds: range, tmp_path: Pa
             for name, example in found.items():
                 names = listing.class_names if "webdataset" in folder.name else dataset.class_names
                 _check(example, names, truth[name], negatives=negatives)
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
+        truth = {f"{number}.jpg": {"a": 1, "b": number % 2} for number in range(6)}
+        for name in truth:
+            _photo(folder / "img" / name)
+        rows = "\n".join(f"{name} {number // 2}" for number, name in enumerate(truth))
+        write(folder / "list_eval_partition.txt", rows)
+        return _celeba(folder, truth)
+
+
+@pytest.mark.parametrize("form", ["cvat", "open images", "columns", "lists"])
+def test_splits_have_their_shares_of_the_rarest_class(form: str, tmp_path: Path) -> None:
+    """All images have one class, and eight of twenty another one: two each."""
+    names = dict(enumerate(name for name in "abcd" for _ in range(2)))
+    truth = {f"{n}.jpg": {"x": 1, **({names[n]: 1} if n in names else {})} for n in range(20)}
+    if form == "open images":  # those that are verified to be absent do not count
+        truth = {name: {**dict.fromkeys("abcd", 0), **of} for name, of in truth.items()}
+    for name in truth:
+        _photo(tmp_path / "in" / name)
+    source = FORMS[form][0](tmp_path / "in", truth)
+    rs.pack(source, tmp_path / "out", splits={"p": 0.5, "q": 0.5}, stratify=True)
+    for split in "pq":
+        found = Counter(
+            text.decode()
+            for example in rs.open(tmp_path / "out", split)
+            for text, share in zip(
+                example[TEXT], example.get(CONFIDENCE, [1] * len(example[TEXT])), strict=True
+            )
+            if share
+        )
+        assert found == {"x": 10, **dict.fromkeys("abcd", 1)}
+
+
+CELEBA, ROWS = "list_attr_celeba.txt", "labels.csv"
+HEAD = "ImageID,Source,LabelName,Confidence\n0,v,/m/a,1\n"
+FAULTS: list[tuple[str, str, str]] = [
+    # a file, its content, and what the error says besides the file
+    (CELEBA, "2\na b\n0.jpg 1 -1\n1.jpg 1 0\n", "line 4: found '0'; expected 1 or -1 for each"),
+    (CELEBA, "2\na b\n0.jpg 1 -1\n1.jpg 1\n", "line 4: found 1 attributes"),
+    (CELEBA, "3\na b\n0.jpg 1 -1\n\n1.jpg 1 1\n", "line 1: found 2 rows; its first line has 3"),
+    (CELEBA, "1\na a\n0.jpg 1 -1\n", "line 2: the names of attributes"),
+    (CELEBA[:-3] + "csv", "image_id, a,b\n0.jpg,1,-1\n1.jpg,1,x\n", "line 3: found 'x'"),
+    (CELEBA[:-3] + "csv", "image_id,a,a\n0.jpg,1,-1\n", "line 1: the names of attributes"),
+    (ROWS, f"{HEAD}1,v,/m/a,1.5\n", "line 3: found '1,v,/m/a,1.5'; .*confidence from 0 to 1"),
+    (ROWS, f"{HEAD}1,v,/m/a,nan\n", "line 3: "),
+    (ROWS, f"{HEAD}1,v,,1\n", "line 3: "),
+    (ROWS, f"{HEAD}1,v\n", "line 3: "),
+    (ROWS, f"{HEAD}\n,v,/m/a,1\n", "line 4: "),
+    ("x.csv", "file,a,b\n0.jpg,1,2\n", "line 2, column 'b': '2'; expected 0 or 1"),
+    ("x.csv", "file,a,b\n0.jpg,yes,\n", "line 2, column 'a': 'yes'; expected 0 or 1"),
+    ("x.csv", "file,a,b\n0.jpg,1,0\n1.jpg,-1,\n",
+     "0 and -1: 0 in .*line 2, column 'b' and -1 in .*line 3, column 'a'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "content", "problem"), FAULTS)
+def test_faults_are_named(tmp_path: Path, file: str, content: str, problem: str) -> None:
+    for name in ("0.jpg", "1.jpg"):
+        _photo(tmp_path / name)
+    write(tmp_path / file, content)
+    options: Any = {"table": file, "image_column": "file", "label_columns": "a, b"}
+    source = rs.Table(tmp_path, **options) if file == "x.csv" else rs.ImageLabels(tmp_path)
+    with raises(rs.SourceError, match=problem) as caught:
+        source.list_samples()
+    assert file in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("label_columns", {"label_columns": "a,b", "label_column": "a"}),
+        ("label_columns", {"label_columns": "a,,b"}),
+        ("label_columns", {"label_columns": ["a", "a"]}),
+        ("label_columns", {"label_columns": []}),
+        ("label_columns", {"label_columns": "a,c"}),
+        ("label_columns", {"label_columns": "a,b", "image_column": None}),
+    ],
+)
+def test_wrong_columns(tmp_path: Path, option: str, options: dict[str, Any]) -> None:
+    _photo(tmp_path / "0.jpg")
+    table = write(tmp_path / "x.csv", "file,a,b\n0.jpg,1,0\n")
+    with raises(rs.OptionError, option=option):
+        rs.Table(table, **{"image_column": "file", **options}).list_samples()
+
+
+def test_classes_of_a_label_map(tmp_path: Path) -> None:
+    """An unknown class is a fault of its image; CelebA's columns have the numbers of the map."""
+    for name in ("0.jpg", "1.jpg"):
+        _photo(tmp_path / name)
+    items = (f"item {{ id: {number} name: '{name}' }}" for number, name in ((3, "b"), (8, "a")))
+    label_map = write(tmp_path / "map.pbtxt", "\n".join(items))
+    write(tmp_path / CELEBA, "2\na b c\n0.jpg 1 1 -1\n1.jpg 1 -1 1\n")
+    listing = rs.ImageLabels(tmp_path, label_map=label_map).list_samples()
+    features, _ = read(listing, 0)
+    assert (features[LABEL], features[TEXT]) == ([8, 3], [b"a", b"b"])
+    with raises(rs.SourceError, path=CELEBA, match="1.jpg, line 4: class 'c'"):
+        read(listing, 1)
+
+
+def test_several_confidences_of_a_class(tmp_path: Path) -> None:
+    """The highest one is stored, with a note; the text of a class may name several."""
+    _photo(tmp_path / "0.jpg")
+    write(tmp_path / ROWS, f"{HEAD}0,w,/m/a,0.25\n0,v,/m/b,0.5\n")
+    write(tmp_path / "class-descriptions.csv", '/m/a,"cat"\n/m/b,"cat"\n')
+    features, notes = read(rs.ImageLabels(tmp_path).list_samples(), 0)
+    assert features[TEXT] == [b"cat", b"cat (/m/b)"]
+    assert features[CONFIDENCE] == [1, 0.5]
+    assert [where for _, where in notes] == ["labels.csv, line 3: cat"]
+
+
+def test_hugging_face_columns_give_way_to_columns_of_0_and_1(tmp_path: Path) -> None:
+    """A column with class names is not the class where others are chosen."""
+    arrow = pytest.importorskip("pyarrow")
+    _photo(tmp_path / "0.jpg")
+    described = {"info": {"features": {"label": {"_type": "ClassLabel", "names": ["x", "y"]}}}}
+    table = arrow.table({"file": ["0.jpg"], "label": [1], "a": [1], "b": [0]})
+    table = table.replace_schema_metadata({"huggingface": json.dumps(described)})
+    source = rs.Table(table, image_column="file", images=tmp_path, label_columns=["a", "b"])
+    (sample,) = source.list_samples().samples
+    assert read_sample(source, sample)[TEXT] == [b"a"]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, readable_values
 from recordsmith.format.example import FeatureSpec
-from recordsmith.format.example.class_lists import are_positive, rarest_labels
+from recordsmith.format.example.class_lists import positive_classes, rarest_classes
 from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares, pieces
 from recordsmith.loading.order.inputs import DatasetInput
@@ -64,7 +64,11 @@ def read_classes(
     texts: tuple[str, ...] = ()
     numbers: Any
     if several is not None and (is_list or by == CLASS_LABEL):
-        numbers = _rarest(dataset, by)
+        specs: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
+        if by == CLASS_LABEL:
+            specs[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
+        columns: dict[str, Any] = dataset.read_columns(specs)
+        numbers = rarest_classes(positive_classes(columns[by], columns.get(CLASS_CONFIDENCE)))
     elif is_list:
         raise OptionError(
             f"{by!r} has several classes in a record",
@@ -83,20 +87,6 @@ def read_classes(
     values, strata, counts = _classes_of(numbers)
     classes = [texts[n] for n in values] if texts else values.tolist()
     return ClassRecords(classes, counts, _sorted_positions(strata, counts), _digest(strata))
-
-
-def _rarest(dataset: Dataset, by: str) -> Int64Array:
-    """Return the class of each record that the fewest records have, or -1."""
-    wanted: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
-    if by == CLASS_LABEL:
-        wanted[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
-    columns: dict[str, Any] = dataset.read_columns(wanted)
-    labels = columns[by]
-    values, owners = labels.values, np.repeat(np.arange(len(labels)), labels.lengths)
-    if by == CLASS_LABEL:
-        positive = are_positive(labels, columns[CLASS_CONFIDENCE], CLASS_CONFIDENCE)
-        values, owners = values[positive], owners[positive]
-    return rarest_labels(values, np.bincount(owners, minlength=len(labels)))
 
 
 class DrawnInput(DatasetInput):

@@ -10,7 +10,7 @@ from recordsmith.sources.files.images import has_image_name
 LabelList = Literal["celeba", "open-images"]
 OPEN_IMAGES = ("ImageID", "LabelName", "Confidence")
 _ROWS = 20
-_FLAGS = frozenset(("1", "-1"))
+FLAGS = frozenset(("1", "-1"))
 
 
 def recognise_label_list(head: bytes) -> LabelList | None:
@@ -33,5 +33,5 @@ def recognise_label_list(head: bytes) -> LabelList | None:
     are_attributes = len(names) > 1 and names[0] == "image_id" and bool(rows)
     for name, *cells in rows:
         are_attributes &= has_image_name(name) and len(cells) == len(names) - 1
-        are_attributes &= _FLAGS.issuperset(cell.strip() for cell in cells)
+        are_attributes &= FLAGS.issuperset(cell.strip() for cell in cells)
     return "celeba" if are_attributes else None
