@@ -121,7 +121,7 @@ def _expected(document: dict[str, Any]) -> dict[str, list[str]]:
     names = {entry["id"]: entry["file_name"] for entry in document["images"]}
     found = defaultdict(list)
     for item in document["annotations"]:
-        found[names[item["image_id"]]].append(item["caption"])
+        found[names[item["image_id"]]].append(item["caption"].strip())
     return {name: found[name] for name in names.values()}
 
 
@@ -133,7 +133,7 @@ def _read(folder: Path, out: Path) -> dict[str, list[str]]:
     }
 
 
-TEXTS = {"a.jpg": ["a cat", "\xfc dog", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
+TEXTS = {"a.jpg": ["a cat\n", " \xfc dog ", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
 
 
 @pytest.mark.parametrize("has_instances", [False, True])
@@ -160,6 +160,23 @@ def test_captions_of_coco(tmp_path: Path, has_instances: bool) -> None:
     loader = rs.Loader(dataset, {"all": rs.Text("image/caption", "ragged")}, batch_size=3)
     (batch,) = loader
     assert sorted(batch["all"].tolist()) == sorted(_expected(document)[name] for name in TEXTS)
+
+
+def test_a_file_of_keypoints_is_chosen_next_to_instances(tmp_path: Path) -> None:
+    """With its split and captions, as if it was alone; where both are, it is hinted at."""
+    image(tmp_path / "val2017/a.jpg")
+    chosen = "annotations/person_keypoints_val2017.json"
+    for name, text in (("instances", "car"), ("person_keypoints", "person")):
+        coco(tmp_path / f"annotations/{name}_val2017.json", {"a.jpg": [BOX]}, {1: text})
+    path = tmp_path / "annotations/captions_val2017.json"
+    path.write_text(json.dumps(_captions({"a.jpg": ["x"]})))
+    (hint,) = rs.detect(tmp_path).reading.hints.values()
+    assert chosen in hint
+    detection = rs.detect(tmp_path, annotations=chosen)
+    assert (detection.reading.hints, chosen in detection.reading.what) == ({}, True)
+    listing = detection.source.list_samples()
+    assert (listing.only_split, listing.class_names) == ("val", (None, "person"))
+    assert read(listing)[0]["image/caption"] == [b"x"]
 
 
 def test_captions_of_another_image(tmp_path: Path) -> None:

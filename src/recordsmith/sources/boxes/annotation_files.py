@@ -108,12 +108,18 @@ class SharedAnnotationSource(AnnotatedSource):
             cls.box_format.what.format(join_names(chosen)),
             Confidence.ANNOTATED,
             files=tuple(paths),
+            hints=cls._hints(paths, chosen),
         )
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """The files to read of those that match; most formats have none of other tasks."""
         return paths
+
+    @staticmethod
+    def _hints(paths: Sequence[str], chosen: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG004
+        """As in `LayoutCandidate`, on the files that are not chosen."""
+        return {}
 
     @staticmethod
     def _captions(path: str) -> str:  # noqa: ARG004
@@ -173,17 +179,23 @@ class SharedAnnotationSource(AnnotatedSource):
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
-        captions: dict[str, str] = {}
-        if not self._annotations:
-            known = self._find(index)
-            chosen = dict.fromkeys(self._chosen(known))
-            others = {*known}.difference(chosen)
-            captions = {path: of for path in chosen if (of := self._captions(path)) in others}
-            left = sorted(others.difference(captions.values()))
-            what = "of other tasks skipped"
-            index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
-            paths = _group_by_split([*chosen])
+        known = [] if places else self._find(index)
+        if not places:
+            paths = _group_by_split([*self._chosen(known)])
             places = {split: (index.root / path, path) for split, path in paths.items()}
+        elif places.keys() == {""}:
+            (place,) = places.values()
+            places = dict.fromkeys(_group_by_split([place[1]]), place)
+        read = {name for _, name in places.values()}
+        captions = {name: self._captions(name) for name in read}
+        captions = {
+            name: path
+            for name, path in captions.items()
+            if path in index and path not in read and self._matches(index, path)
+        }
+        left = sorted({*known}.difference(read, captions.values()))
+        what = "of other tasks skipped"
+        index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
         files = {}
         for split, (file, name) in places.items():
             version = size_and_version(file)[1]
