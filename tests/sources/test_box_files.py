@@ -346,7 +346,7 @@ def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
         "images/b.jpg",
     ]
     (notice,) = listing.notices
-    assert notice.startswith("2 images missing from annotation files skipped: images/c.jpg and")
+    assert notice.startswith("2 images missing from annotation files skipped; these name 1 that")
     assert places(problems_of(listing)) == ["boxes.csv"]
     restored = Sample.from_json(json.loads(json.dumps(listing.samples[0].to_json())))
     with raises(rs.SourceError, path="boxes.csv", match="x.jpg"):
@@ -603,7 +603,7 @@ def test_classes_of_labelme_in_a_file(tmp_path: Path) -> None:
     write(tmp_path / "class_names.txt", "__ignore__\n_background_\nDog\ncat\nfox\n")
     root = _labelme(tmp_path, _shape((1, 1), (9, 1), (9, 9)))
     ((what, where),) = read(LabelMe(root).list_samples())[1]
-    assert (what.startswith("polygons"), where) == (True, "a.json, shape 1 (cat)")
+    assert (what.startswith("outlines"), where) == (True, "a.json, shape 1 (cat)")
     listing = LabelMe(root).list_samples()
     assert listing.class_names == (None, "Dog", "cat", "fox")
     assert read(listing)[0]["image/object/class/label"] == [2]

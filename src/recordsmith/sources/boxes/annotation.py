@@ -24,7 +24,7 @@ from recordsmith.format.example import Kind, keys
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import Problems, SourceError, option
 from recordsmith.support.words import count
 
 Corners: TypeAlias = tuple[float, float, float, float]
@@ -49,7 +49,10 @@ _LINE_BREAKS = frozenset("\r\n")
 _LARGEST_FLOAT = 3.4028234e38  # that a float feature holds
 _ATTRIBUTE_KINDS: Mapping[type, Kind] = {int: "int64", float: "float", str: "bytes"}
 _XML_STEP = 1 << 20
-_OUTLINES = "polygons and masks were packed as the boxes around them"
+_OUTLINES = (
+    "outlines were packed as the boxes around them, without masks; "
+    f"{option('object_masks', 'instance')} adds these"
+)
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
 _UTF16_STARTS = (

@@ -25,19 +25,21 @@ from recordsmith.sources.files.name_files import read_lines
 
 _ABOUT_IMAGE = ("imagesource:", "gsd:", "acquisition")
 _FOLDER = re.compile(r"(^|/)(labeltxt|annfiles)[^/]*/", re.IGNORECASE)
+_OF_UPRIGHT = re.compile(r"(reclabeltxt|_hbb)[^/]*/", re.IGNORECASE)
 _EXPECTED = "expected x and y of four corners, a class and its difficulty"
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file begins like DOTA's: with lines about the image, or rows of an object each."""
+    """Whether a file begins like DOTA's: with a line about the image, or rows of an object each."""
     rows, about = first_rows(head), tuple(map(str.encode, _ABOUT_IMAGE))
-    objects = [row for row in rows if not row[0].startswith(about)]
+    if rows and rows[0][0].startswith(about):
+        return True
     return bool(rows) and all(
         len(row) in (9, 10)
         and are_numbers(row[:8])
         and not are_numbers(row[8:9])
         and all(map(bytes.isdigit, row[9:]))
-        for row in objects
+        for row in rows
     )
 
 
@@ -89,3 +91,6 @@ class Dota(
     Example:
         rs.pack(rs.Dota("DOTA"), "packed")
     """
+
+    def _documents(self, documents: list[str]) -> list[str]:
+        return [path for path in documents if not _OF_UPRIGHT.search(path)] or documents
