@@ -104,9 +104,11 @@ def test_orders_by_the_rarest_class(tmp_path: Path, has_confidence: bool) -> Non
     for batch in rs.Loader(pairs, ["id"], batch_size=12, shuffle=True):
         of_batch = Counter(rarest[number] for number in batch["id"].tolist())
         assert [*of_batch.values()] == [4, 4, 4]
-    for by_class in (rs.Weighted, lambda *of: rs.ByClass(*of, classes=2, examples=1)):
-        with raises(rs.OptionError, option="by", value=LABEL, match="several='rarest'"):
-            by_class(dataset, LABEL)
+    for key in (LABEL, TEXT):
+        with raises(rs.OptionError, option="by", value=key, match=f"'{LABEL}' .*several='rarest'"):
+            rs.Weighted(dataset, key)
+        with raises(rs.OptionError, option="by", value=key, match="several='rarest'"):
+            rs.ByClass(dataset, key, classes=2, examples=1)
     with raises(rs.OptionError, option="several", value="all"):
         rs.Weighted(dataset, LABEL, several="all")  # type: ignore[arg-type]
 

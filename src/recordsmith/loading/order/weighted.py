@@ -20,8 +20,13 @@ import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, readable_values
 from recordsmith.format.example import FeatureSpec
-from recordsmith.format.example.class_lists import positive_classes, rarest_classes
-from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL
+from recordsmith.format.example.class_lists import (
+    CLASS_LISTS,
+    have_class_lists,
+    positive_classes,
+    rarest_classes,
+)
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL, CLASS_TEXT
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares, pieces
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
@@ -59,11 +64,13 @@ def read_classes(
     """Return the records of each class; OptionError if a feature has floats, with the remedy."""
     if several is not None:
         check_word("several", several, get_args(Several))
-    known = dataset.view.preview_schema()[0].features.get(by)
+    schema = dataset.view.preview_schema()[0]
+    known = schema.features.get(by)
     is_list = known is not None and known.kind == "int64" and known.max_length > 1
+    is_list |= by in CLASS_LISTS and have_class_lists(schema)
     texts: tuple[str, ...] = ()
     numbers: Any
-    if several is not None and (is_list or by == CLASS_LABEL):
+    if several is not None and (is_list or by == CLASS_LABEL) and by != CLASS_TEXT:
         specs: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
         if by == CLASS_LABEL:
             specs[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
@@ -76,6 +83,7 @@ def read_classes(
             value=by,
             expected="the key of a feature with one class in each record",
             remedy=f"For the class of each record that the fewest have, pass "
+            f"{option('by', CLASS_LABEL if by == CLASS_TEXT else by)} and "
             f"{option('several', 'rarest')}.",
         )
     else:

@@ -342,8 +342,7 @@ class Entry:
     notes: (what, where) for each note on its image to make when it is read.
     fault: why it cannot be read.
     split: empty without one.
-    class_name: that of the whole image.
-    labels: those of the whole image where it may have several, as in its reference.
+    labels: those of the whole image, as in its reference.
     """
 
     image: str
@@ -354,7 +353,6 @@ class Entry:
     notes: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
     split: str = ""
-    class_name: str | None = None
     labels: dict[str, Any] = field(default_factory=dict)
 
     def reference(self) -> dict[str, Any]:

@@ -233,7 +233,7 @@ class SharedAnnotationSource(AnnotatedSource):
             key = file, entry.split
             if key not in folders:
                 own = self._images
-                folders[key] = self._folders_of(index, *key) if own is None else [own]
+                folders[key] = _image_folders(index, *key) if own is None else [own]
             _place(index, folders[key], entry)
             name = entry.image
             if name in entries:
@@ -244,10 +244,6 @@ class SharedAnnotationSource(AnnotatedSource):
                 name = f"{name} ({len(entries)})"
             entries[name] = entry
         return entries
-
-    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
-        """Where to look for the images of an annotation file, best first."""
-        return _image_folders(index, file, split)
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:

@@ -110,8 +110,7 @@ class AnnotatedReader(StoredReader):
         if self.has_captions:
             captions = reference.get("captions", ())
             features[keys.CAPTION] = [text.encode("utf-8", "surrogateescape") for text in captions]
-        if self.is_labelled or self.list_keys:
-            features |= class_features(sample.label, self._class_names, reference)
+        features |= class_features(sample.label, self._class_names, reference)
         if self.is_labelled:
             for what, where in reference.get("left_out", ()):
                 note(what, where)

@@ -177,15 +177,13 @@ class AnnotatedSource(TreeSource):
             sizes[number], image = index.size_and_version(entries[name].image)
             versions[number] = common_version((image, entries[name].version))
         classes = listed.classes
-        class_names = [entries[name].class_name for name in names]
-        labels = [-1 if of is None else classes.label_of(of) for of in class_names]
         rarest = None
-        if "list_keys" in listed.options:
+        if listed.contents.label_names:
             rarest = rarest_labels(entries[name].labels for name in names)
         samples = SampleTable(
             names,
             sizes,
-            labels=np.array(labels, np.int32) if any(class_names) else None,
+            labels=None if listed.options.get("list_keys") else rarest,
             rarest=rarest,
             splits=(splits, of_split) if splits else None,
             version=versions,
@@ -238,17 +236,14 @@ class AnnotatedSource(TreeSource):
             if unknown:
                 problem = f"{place}: {classes.unknown(unknown[0])}"
                 entry.fault = Fault(problem, entry.annotation)
-            elif are_lists:
+            elif labels or are_lists:
                 shares = {known[of]: share for of, share in labels.items()}
                 entry.labels = list_reference(shares, has_confidence=has_confidence)
-            elif labels:
-                (entry.class_name,) = labels
             else:
                 problem = f"{place}: no class; other images have one"
                 entry.fault = Fault(problem, entry.annotation, remedy=_WITHOUT_CLASS)
-        options = {**listed.options, "is_labelled": are_alone}
-        if are_lists:
-            options["list_keys"] = tuple(LIST_KINDS)[: 2 + has_confidence]
+        keys = tuple(LIST_KINDS)[: 2 + has_confidence] if are_lists else ()
+        options = {**listed.options, "is_labelled": are_alone, "list_keys": keys}
         return replace(listed, classes=classes, options=options)
 
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:

@@ -86,13 +86,13 @@ def class_features(
     """The features of the class of an image, or of those in its reference; empty if not known."""
     if class_names is None:
         return {}
-    if reference is not None and keys.CLASS_LABEL in reference:
-        lists = {key: reference[key] for key in LIST_KINDS if key in reference}
-        names = [class_names[number] or "" for number in lists[keys.CLASS_LABEL]]
-        return {**lists, keys.CLASS_TEXT: [*map(os.fsencode, names)]}
-    if label is None:
+    if label is not None:
+        return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}
+    if reference is None or keys.CLASS_LABEL not in reference:
         return {}
-    return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}
+    lists = {key: reference[key] for key in LIST_KINDS if key in reference}
+    names = [class_names[number] or "" for number in lists[keys.CLASS_LABEL]]
+    return {**lists, keys.CLASS_TEXT: [*map(os.fsencode, names)]}
 
 
 def is_image_file(folder: Location, entry: FolderEntry) -> bool:

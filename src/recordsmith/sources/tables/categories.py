@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -88,7 +88,8 @@ class LabelColumn(CategoryColumn):
         super().__init__()
         self.name, self.flags = flags[0] if flags else name, tuple(flags)
         self._separator = separator
-        self._lowest: dict[str, str] = {}  # where 0 and -1 occur first
+        self._cells = {"": "", "1": ""}  # where 0 and -1 occur first
+        self._pairs: dict[tuple[str, float], tuple[str, float]] = {}  # one object for all rows
 
     def lists(self) -> list[tuple[tuple[str, float], ...]] | None:
         """The distinct values as lists; None if no row may have several."""
@@ -110,27 +111,31 @@ class LabelColumn(CategoryColumn):
             value = _bracketed(value)
         if not isinstance(value, (list, tuple, np.ndarray)):
             return category_text(value)
-        return tuple((name, 1.0) for name in dict.fromkeys(map(category_text, value)) if name)
+        names = dict.fromkeys(filter(None, map(category_text, value)))
+        return self._list((name, 1.0) for name in names)
+
+    def _list(self, pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        return tuple(self._pairs.setdefault(pair, pair) for pair in pairs)
 
     def _row(self, batch: Any, row: int, cells: Sequence[str]) -> Any:
         """The classes of a row in columns of 0 and 1; None if all its cells are empty."""
         for column, cell in zip(self.flags, cells, strict=True):
-            if cell not in ("", "1", *self._lowest):
+            if cell not in self._cells:
                 place = f"{batch.place(row)}, column {column!r}"
                 if cell not in ("0", "-1"):
                     raise SourceError(
                         f"{place}: {cell!r:.40}; expected 0 or 1, or an empty cell if unknown",
                         remedy=f"Leave it out of {option('label_columns')}, or convert it.",
                     )
-                self._lowest[cell] = place
-        if len(self._lowest) > 1:
-            places = join_names(f"{cell} in {place}" for cell, place in self._lowest.items())
+                self._cells[cell] = place
+        if len(self._cells) > 3:
+            places = join_names(f"{cell} in {self._cells[cell]}" for cell in ("0", "-1"))
             raise SourceError(
                 f"columns of classes have 0 and -1: {places}",
                 remedy="If -1 stands for unknown, empty these cells; else replace it by 0 or 1.",
             )
         known = zip(self.flags, cells, strict=True)
-        return tuple((column, float(cell == "1")) for column, cell in known if cell) or None
+        return self._list((column, float(cell == "1")) for column, cell in known if cell) or None
 
 
 _FLAGS = {"true": "1", "false": "0", "nan": "", "none": ""}
@@ -159,8 +164,7 @@ class RowMarks:
     def __init__(self, split: str | None, group: str | None, label: LabelColumn) -> None:
         self.names = (split, group, label.name)
         self._label, self._columns = label, (CategoryColumn(), CategoryColumn(), label)
-        self._lists: list[dict[str, Any]] = []  # the labels of each distinct list
-        self._places = np.empty(0, np.int32)
+        self._list_of: Callable[[int], dict[str, Any]] | None = None  # of a row, by its number
         self.list_keys: tuple[str, ...] = ()
 
     def columns(self) -> list[tuple[str | None, CategoryColumn]]:
@@ -188,7 +192,7 @@ class RowMarks:
     def samples(
         self, names: RowNames, rows: EncodedRows, labels: npt.NDArray[np.int32] | None
     ) -> SampleTable:
-        groups, of_rows = self._columns[1], map(self._lists.__getitem__, self._places)
+        groups, list_of = self._columns[1], self._list_of
         return SampleTable(
             names,
             rows.sizes,
@@ -197,14 +201,15 @@ class RowMarks:
             groups=None if self.names[1] is None else (groups.values, groups.numbers()),
             version=rows.crc32c,
             references=names.reference,
-            rarest=rarest_labels(of_rows) if self._lists else None,
+            rarest=None if list_of is None else rarest_labels(map(list_of, range(len(names)))),
         )
 
     def references(self, references: References) -> References:
         """The same with the labels of each row, where rows may have several."""
-        if not self._lists:
+        list_of = self._list_of
+        if list_of is None:
             return references
-        return lambda row: {**(references(row) or {}), **self._lists[self._places[row]]}
+        return lambda row: {**(references(row) or {}), **list_of(row)}
 
     def labels(
         self,
@@ -245,6 +250,10 @@ class RowMarks:
                 remedy="A regression target is a feature, not a class: pass "
                 f"{option('label_column', '')} for no column of classes.",
             )
+        joined = [name for name in names if lists is None and {*"|;"} & {*name}]
+        if joined:
+            way = f"if they are lists, pass {option('label_separator', '|')} or another text"
+            notices.append(f"classes such as {joined[0]!r:.60}: {way}")
         if missing := int(np.count_nonzero(values.numbers() < 0)):
             where = f"columns {join_names(values.flags)}" if values.flags else repr(column)
             notices.append(f"{count(missing, 'row')} without a class in {where}")
@@ -270,10 +279,15 @@ class RowMarks:
         if lists is None:
             return self._label.map_values(numbers)
         has_confidence = any(len(pairs) < len(self._label.flags) for pairs in lists)
-        for pairs in lists:
-            labels = {numbers[of]: share for of, share in pairs if share or has_confidence}
-            self._lists.append(list_reference(labels, has_confidence=has_confidence))
-        self._lists.append({})  # of rows without a class, whose place is -1
-        self._places = self._label.numbers()
+        places = self._label.numbers()
+
+        def list_of(row: int) -> dict[str, Any]:
+            if (place := int(places[row])) < 0:
+                return {}
+            pairs = (pair for pair in lists[place] if pair[1] or has_confidence)
+            labels = {numbers[name]: share for name, share in pairs}
+            return list_reference(labels, has_confidence=has_confidence)
+
+        self._list_of = list_of
         self.list_keys = tuple(LIST_KINDS)[: 2 + has_confidence]
         return None

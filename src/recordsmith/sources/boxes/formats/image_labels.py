@@ -16,7 +16,6 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES
-from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.tables.label_lists import FLAGS, OPEN_IMAGES, recognise_label_list
@@ -137,10 +136,6 @@ class ImageLabels(
             file.class_names, file.columns = names, splits
             file.version = common_version((file.version, version))
         return files
-
-    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
-        folders = {posixpath.dirname(path) for path in index.paths if has_image_name(path)}
-        return list(dict.fromkeys([*super()._folders_of(index, file, split), *sorted(folders)]))
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
