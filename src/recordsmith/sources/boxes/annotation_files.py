@@ -321,8 +321,9 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
         if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
             entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
         return
-    where = join_names(folder or "the folder itself" for folder in folders)
-    problem = not_found(match, name, where)
+    problem = not_found(
+        match, name, join_names(folder or "the folder itself" for folder in folders)
+    )
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
     entry.fault = Fault(
         f"{image.where}: {problem}",

@@ -238,7 +238,10 @@ class BoxPlacer:
         for item in objects:
             name = item.name if item.name and is_class_name(item.name) else None
             if item.fault or name is None:
-                fault = item.fault or f"invalid class name {item.name!r}"
+                invalid = (
+                    f"invalid class name {item.name!r:.60}" if item.name else "it has no class"
+                )
+                fault = item.fault or invalid
                 dropped = _UNKNOWN_DROPPED if item.name is None or not item.fault else _DROPPED
                 place = f"{file}, {item.where}"
                 self.reject(place, fault, dropped.leaving_out(name or _UNKNOWN))
