@@ -163,6 +163,7 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     if kind == "mask":
         png, (x, y) = shape.get("mask"), points[0]
         outline = json.dumps({"png": png, "x": int(x), "y": int(y)}) if png else None
+        points[1] = (points[1][0] + 1, points[1][1] + 1)  # was the last pixel
     return outlined(where, name, points)._replace(outline=outline)
 
 
