@@ -48,7 +48,7 @@ _SVG = re.compile(rb"<svg>([^<]*)<")
 _SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^<>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
 _OTHER_SHAPES = "shapes were left out, because lines and cuboids are not read"
-_OTHER_ATTRIBUTES = "attributes were left out, because they are of tags or points of skeletons"
+_OTHER_ATTRIBUTES = "attributes were left out, because tags and points of skeletons have none"
 _LEFT_OUT = frozenset(("polyline", "cuboid"))
 _SHAPES = frozenset(("box", "polygon", "points", "ellipse", "mask"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")

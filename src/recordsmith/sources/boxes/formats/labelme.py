@@ -47,7 +47,7 @@ _POINT_COUNTS = {
     **dict.fromkeys(_ROTATED, (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
-_OTHER_SHAPES = "lines were left out, because they have no box"
+_OTHER_SHAPES = "shapes were left out, because lines have no box"
 _NO_CLASS = "object"
 _WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
 _UNGROUPED = (
