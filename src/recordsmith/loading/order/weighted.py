@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,6 @@ from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import GroupPermutations, mix_bits, random_keys
 
-Several: TypeAlias = Literal["rarest"]
-"""Which class of a record with several counts: the one that the fewest records have."""
-
 _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
 
@@ -59,11 +56,11 @@ class ClassRecords(NamedTuple):
 
 
 def read_classes(
-    dataset: Dataset, by: str, several: Several | None = None, remedy: str = ""
+    dataset: Dataset, by: str, several: Literal["rarest"] | None = None, remedy: str = ""
 ) -> ClassRecords:
     """Return the records of each class; OptionError if a feature has floats, with the remedy."""
     if several is not None:
-        check_word("several", several, get_args(Several))
+        check_word("several", several, ("rarest",))
     schema = dataset.view.preview_schema()[0]
     known = schema.features.get(by)
     is_list = known is not None and known.kind == "int64" and known.max_length > 1
@@ -158,7 +155,7 @@ class Weighted(DrawnInput):
         weights: Mapping[Any, float] | str | npt.ArrayLike | None = None,
         length: int | None = None,
         with_replacement: bool = False,
-        several: Several | None = None,
+        several: Literal["rarest"] | None = None,
     ) -> None:
         """Read the classes or weights.
 

@@ -468,12 +468,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
             f"{option('image_column', 'file_name')}.",
         )
     if (names := options["label_columns"]) is not None:
-        expected = "different names of columns, with commas between them"
-        if options["label_column"] is not None:
-            expected = f"None with {option('label_column')}"
-        elif all(names) and len({*names}) == len(names) > 0:
-            expected = ""
-        if expected:
+        are_names = all(names) and len({*names}) == len(names) > 0
+        if options["label_column"] is not None or not are_names:
+            expected = f"different names with commas between them, and no {option('label_column')}"
             raise OptionError(option="label_columns", value=",".join(names), expected=expected)
     for name, kind in (options["kinds"] or {}).items():
         if kind not in ("bytes", "float", "int64"):
