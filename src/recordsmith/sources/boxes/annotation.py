@@ -50,8 +50,7 @@ _LARGEST_FLOAT = 3.4028234e38  # that a float feature holds
 _ATTRIBUTE_KINDS: Mapping[type, Kind] = {int: "int64", float: "float", str: "bytes"}
 _XML_STEP = 1 << 20
 _OUTLINES = (
-    "outlines were packed as the boxes around them, without masks; "
-    f"{option('object_masks', 'instance')} adds these"
+    f"outlines were packed with their box only; {option('object_masks', 'instance')} adds masks"
 )
 _NAMELESS = "attributes without a name were left out"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
