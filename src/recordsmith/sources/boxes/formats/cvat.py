@@ -51,7 +51,11 @@ _OTHER_SHAPES = "shapes were left out, because lines and cuboids are not read"
 _OTHER_ATTRIBUTES = "attributes were left out, because tags and points of skeletons have none"
 _LEFT_OUT = frozenset(("polyline", "cuboid"))
 _SHAPES = frozenset(("box", "polygon", "points", "ellipse", "mask"))
-_SHAPE_MARKS = ("occluded", "group_id")
+_MARKS = {  # the first pattern is fast
+    key: (re.compile(b'%s="[1-9]' % key.encode()),
+          re.compile(rb'<(?:box|polygon|ellipse|mask)\b[^<>]*\s%s="[1-9]' % key.encode()))
+    for key in ("occluded", "group_id")
+}  # fmt: skip
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 _PART = ("left", "top", "width", "height")
 
@@ -71,8 +75,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]], dict[str, Any]]] = []
     open_attributes: list[tuple[str, list[str]]] = []
     tracks = Tracks(file.name, data)
-    pattern = rb'<(?:box|polygon|ellipse|mask)\b[^<>]*\s%s="[1-9]'
-    marks = [key for key in _SHAPE_MARKS if re.search(pattern % key.encode(), data)]
+    marks = [key for key, patterns in _MARKS.items() if all(p.search(data) for p in patterns)]
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
