@@ -164,6 +164,7 @@ class Inputs:
             "voc": self._of_photographs(annotated.make_voc),
             "coco": self._of_photographs(annotated.make_coco),
             "coco-keypoints": self._of_photographs(partial(annotated.make_coco, keypoint_count=17)),
+            "coco-keypoints-packed": self._pack_keypoints,
             "yolo": self._of_photographs(annotated.make_yolo),
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
             "table.jsonl": lambda path: annotated.make_json(path, self.row_count),
@@ -423,6 +424,12 @@ class Inputs:
         self.make(name)
         source, images = rs.ImageFolder(self.path(name)), rs.ImageOptions(**options)
         rs.pack(source, path, shards=1, image_options=images)
+
+    def _pack_keypoints(self, path: Path) -> None:
+        import recordsmith as rs
+
+        self.make("coco-keypoints")
+        rs.pack(rs.Coco(self.path("coco-keypoints")), path, shards=1)
 
     def _make_camera_10_times(self, path: Path) -> None:
         """The same shard under ten names."""

@@ -77,6 +77,26 @@ def _small_by_tensorflow(inputs: Inputs, buffer_size: int | None) -> Task:
     return Task(run, inputs.small_count, digest=sum)
 
 
+def _keypoints(*names: str) -> Callable[[Inputs], Task]:
+    """Images with their boxes and the features of these names."""
+
+    def prepare(inputs: Inputs) -> Task:
+        import recordsmith as rs
+
+        features: Any = {"image": rs.Image(size=(224, 224), flip="horizontal"), "boxes": rs.Boxes()}
+        features |= {name: rs.Keypoints(flip_pairs=_POINT_PAIRS) for name in names}
+        dataset = rs.open(inputs.path("coco-keypoints-packed"))
+        loader = rs.Loader(dataset, features, batch_size=32, shuffle=True, threads=2)
+
+        def run() -> int:
+            return sum(int(batch["boxes_lengths"].sum()) for batch in loader)
+
+        return Task(run, inputs.photograph_count, digest=int)
+
+    return prepare
+
+
+_POINT_PAIRS = [(at, at + 1) for at in range(1, 17, 2)]
 _IMAGES = "shuffled batches of 32 images of 224 by 224 pixels, uint8, by two threads or workers"
 
 CASES = (
@@ -124,6 +144,20 @@ CASES = (
         ),
         inputs=("camera-packed", "camera-packed-256"),
         on_wall_too=True,
+    ),
+    Case(
+        name="loader-keypoints",
+        title="Train from images with keypoints",
+        what=(
+            "JPEG files of 500 by 375 pixels with about three objects of 17 keypoints to shuffled "
+            "batches of 32 images of 224 by 224 pixels, half of them mirrored, by two threads."
+        ),
+        unit="image",
+        peers=(
+            Peer(OURS, _keypoints("points")),
+            Peer("recordsmith, boxes alone", _keypoints(), at_most=1.03),
+        ),
+        inputs=("coco-keypoints-packed",),
     ),
     Case(
         name="loader-small",

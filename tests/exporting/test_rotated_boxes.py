@@ -108,8 +108,7 @@ def test_what_reaches_over_the_edge_is_clipped(
 ) -> None:
     """OpenCV intersects convex polygons, too."""
     quads = _random_quads(np.random.default_rng(3), 300, spread=3)
-    square = np.float32([[0, 0], [1, 0], [1, 1], [0, 1]])
-    expected, outside = [], 0
+    square, outside = np.float32([[0, 0], [1, 0], [1, 1], [0, 1]]), 0
     for quad in quads:
         area, part = cv2.intersectConvexConvex(quad, square)
         found = inner_rectangle(quad.ravel().tolist())
@@ -118,8 +117,8 @@ def test_what_reaches_over_the_edge_is_clipped(
             outside += 1
             continue
         (left, top), (right, bottom) = part[:, 0].min(axis=0), part[:, 0].max(axis=0)
-        expected.append([left, top, right, top, right, bottom, left, bottom])
-        assert found == pytest.approx(expected[-1], abs=1e-5)
+        expected = [left, top, right, top, right, bottom, left, bottom]
+        assert found == pytest.approx(expected, abs=1e-5)
     assert 50 < outside < 250
     source = write(KINDS, train=[image("a.jpg", more=_objects(quads))])
     report = rs.export(source, tmp_path / "out", "yolo")

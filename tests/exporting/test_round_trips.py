@@ -190,7 +190,7 @@ ATTRIBUTES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(300, marks=pytest.mark.slow)])
 def test_captions_and_attributes(
     write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path, count: int
 ) -> None:

@@ -49,7 +49,7 @@ def unscaled(key: str, dtype: Any) -> rs.Image:
 LIST = rs.Image("images", 8, count="ragged")
 OF_BOXES = {"image": rs.Image("image", 8), "boxes": rs.Boxes(labels=None),
             "x": rs.Mask("mask", of="boxes", count="padded")}  # fmt: skip
-POINTS = {"boxes": rs.Boxes(labels=None), "x": rs.Keypoints(labels="classes")}
+POINTS = {"boxes": rs.Boxes(labels="classes"), "x": rs.Keypoints(points=2)}
 OF_LIST = {"image": LIST, "x": rs.Mask("masks", count="ragged")}
 
 # feature, what one record has instead, defect, words of the error
@@ -111,10 +111,11 @@ CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
     (OF_BOXES, {"mask": [b"junk"]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
     (OF_BOXES, {"mask": [MASK[:45]]}, Defect.UNREADABLE_IMAGE, "mask 0 of 1"),
     (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
-     "'classes' 2, expected one for each box"),
+     "'classes' 2; 1 object, expected one for each box"),
     (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
      "'image/object/bbox/ymin' 7.5.*expected fractions"),
-    (POINTS, {KEYPOINT_X: [0.1] * 3}, Defect.FEATURE_SHAPE, "found 3 for 1 object"),
+    (POINTS, {KEYPOINT_X: [0.1] * 3}, Defect.FEATURE_SHAPE,
+     "point/x' 3, .* 1 object, expected 2 points"),
     (POINTS, {KEYPOINT_X: [0.1, 640.0]}, Defect.FEATURE_VALUE, "x 640, y 0.75, visibility 1"),
 ]  # fmt: skip
 
@@ -175,10 +176,11 @@ def test_the_error_says_which_record(
     assert (error.defect, error.path, error.record) == (defect, str(path), BAD_AT[1])
     assert error.offset == offset_of(path, BAD_AT[1])
     feature = feature["x"] if isinstance(feature, dict) else feature
-    # boxes are of several features
     key = feature.keys[-1] if isinstance(feature, rs.Stack) else getattr(feature, "key", None)
     key = feature.keys[0] if isinstance(feature, rs.Keypoints) else key
-    assert error.feature == (None if isinstance(feature, rs.Boxes) else key)
+    if isinstance(feature, rs.Boxes):  # of several features
+        key = "classes" if defect == Defect.FEATURE_SHAPE else None
+    assert error.feature == key
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 
 

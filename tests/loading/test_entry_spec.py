@@ -16,7 +16,7 @@ FEATURES: dict[str, Any] = {
     "free": rs.Image("image", fit="pad"),
     "patches": rs.Patches((4, 5), 3, key="image", layout="CHW"),
     "boxes": rs.Boxes(("top", "left", "bottom", "right"), labels=None, of="patches"),
-    "points": rs.Keypoints(("left", "top", "seen"), None, "patches", points=1),
+    "points": rs.Keypoints(("left", "top", "seen"), "patches", points=1),
     "list": rs.Image("list", size=(3, 2), count="ragged"),
     "list_room": rs.Image("list", fit="pad", count="padded", length=7),
     "id": rs.Scalar("id"),

@@ -74,7 +74,9 @@ def test_tiles_have_the_image_its_boxes_and_its_mask(open_viewer: Any, flowers: 
     assert (np.unique(mask).tolist(), mask[60, 80], mask[0, 0]) == ([0, 2], 2, 0)
 
 
-def test_keypoints_and_corners_follow_the_boxes(open_viewer: Any, tmp_path: Path) -> None:
+def test_keypoints_and_corners_follow_the_boxes(
+    open_viewer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     points = {"x": [0.25, 1 / 3, 0, 1], "y": [0.5, 0.5, 0, 1], "visibility": [2, 1, 0, 2]}
     corners = {"x": [0.0, 0.5, 0.5, -0.25] * 2, "y": [0.0, 0, 1.5, 1] * 2}
     boxes = {side: [0.0, 0.5] for side in ("ymin", "xmin")}
@@ -86,7 +88,7 @@ def test_keypoints_and_corners_follow_the_boxes(open_viewer: Any, tmp_path: Path
         for key, values in columns.items()
     }
     write(tmp_path / "a.tfrecord", [flower(0) | objects])
-    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
+    rs.edit(tmp_path / "a.tfrecord", tmp_path / "out", drop=["image/segmentation/class/encoded"])
     set_keypoint_classes(tmp_path / "out", {1: KeypointClass(("a", "b"), ((0, 1),))})
     client = open_viewer(tmp_path / "out")
     scene = client.json("/api/dataset")["scene"]
@@ -97,6 +99,14 @@ def test_keypoints_and_corners_follow_the_boxes(open_viewer: Any, tmp_path: Path
         [[0, 0, 0.5, 0, 0.5, 1.5, -0.25, 1], [0.25, 0.5, 2, 0.33333, 0.5, 1]],
         [[0, 0, 0.5, 0, 0.5, 1.5, -0.25, 1], [0, 0, 0, 1, 1, 2]],
     ]
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(batch_preview, "draw_batch", lambda *_, **options: drawn.append(options))
+    client.poll("/api/view")
+    for flip in (0, 1):  # points whose pairs are unknown are not drawn in flipped images
+        client.get("/api/preview", size=32, flip=flip)
+    assert [options["corners"].shape for options in drawn] == [(1, 2, 4, 2)] * 2
+    assert [options["points"] is None for options in drawn] == [False, True]
+    assert drawn[0]["points"][0, :, :, 2].tolist() == [[2, 1], [0, 2]]
 
 
 def test_tiles_are_the_same_when_they_are_cached(open_viewer: Any, flowers: Path) -> None:

@@ -5,6 +5,7 @@ As in COCO's categories and the `flip_idx` of YOLO, but with numbers from 0 and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,6 +17,11 @@ MAX_KEYPOINTS = 1000
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of numbers of keypoints, from 0."""
+
+_SIDE = re.compile(
+    "(?i:left|right)|(?<![A-Za-z0-9])[lrLR](?![a-z0-9])|(?<![A-Z])[LR](?![A-Za-z0-9])"
+)
+_OTHER_SIDE = {"left": "right", "right": "left", "l": "r", "r": "l"}
 
 
 class KeypointClass(NamedTuple):
@@ -35,6 +41,21 @@ class KeypointClass(NamedTuple):
         """Return it with the skeleton and the pairs of another one where it has none."""
         pairs = other.flip_pairs if self.flip_pairs is None else self.flip_pairs
         return KeypointClass(self.names, self.skeleton or other.skeleton, pairs)
+
+    def pairs(self) -> Pairs | None:
+        """Return the flip pairs, or those of names that differ in left and right; None if unknown.
+
+        Names are unclear if one of them has a side, and no other is the same of the other side.
+        """
+        if self.flip_pairs is not None or len(self.names) < 2:
+            return self.flip_pairs or ()
+        numbers = {name.casefold(): number for number, name in enumerate(self.names)}
+        others = [
+            numbers.get(_SIDE.sub(lambda side: _OTHER_SIDE[side[0].lower()], name).casefold())
+            for name in self.names
+        ]
+        pairs = tuple((one, other) for one, other in enumerate(others) if other and one < other)
+        return pairs if pairs and {*others} == {*range(len(others))} else None
 
     def to_json(self) -> dict[str, Any]:
         known = {"skeleton": self.skeleton} if self.skeleton else {}

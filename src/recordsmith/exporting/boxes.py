@@ -36,14 +36,7 @@ from recordsmith.format.example.feature_values import (
     first_value,
     object_values,
 )
-from recordsmith.format.example.keys import (
-    BOX,
-    CORNER_X,
-    CORNER_Y,
-    KEYPOINT,
-    OBJECT_LABEL,
-    OBJECT_TEXT,
-)
+from recordsmith.format.example.keys import BOX, CORNER, KEYPOINT, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.support.errors import OptionError, SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
@@ -144,24 +137,20 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
     if any(length != count for key, length in lengths.items() if key not in without_classes):
         counts = ", ".join(f"{length} {key}" for key, length in lengths.items())
         raise SourceError(f"the features of its objects differ in length: {counts}")
-    xs, ys = all_floats(example, CORNER_X), all_floats(example, CORNER_Y)
-    if len(xs) != len(ys) or len(xs) not in (0, 4 * count):
-        found = f"{len(xs)} {CORNER_X}, {len(ys)} {CORNER_Y}"
-        raise SourceError(f"the corners of its {count} objects are not 4 of each: {found}")
-    if not all(np.isfinite(values).all() for values in (*edges, xs, ys)):
+    quads, points = (object_values(example, names, count) for names in (CORNER, KEYPOINT))
+    if quads is None or quads.shape[1] not in (0, 4):
+        raise SourceError(f"the corners of its {count} objects are not 4 for each")
+    if not np.isfinite(quads).all() or not all(np.isfinite(values).all() for values in edges):
         raise SourceError("an edge or corner of a box is not a finite number")
-    quads = np.stack([xs, ys], axis=1).reshape(-1, 8).tolist()
-    objects = []
-    points = object_values(example, KEYPOINT, count)
     if points is None or not np.isfinite(points).all():
         raise SourceError(f"the keypoints of its {count} objects are incomplete or not numbers")
+    objects = []
     for number in range(count):
         label, name = classes.of(
             int(labels[number]) if len(labels) else None, names[number] if names else None, warn
         )
         ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
-        upright = [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
-        quad = quads[number] if quads else upright
+        quad = quads[number].ravel().tolist() or [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
         own = points[number].tolist()
         objects.append(Object(xmin, ymin, xmax, ymax, label, name, quad, own))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):

@@ -8,7 +8,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.format.example import keys
-from recordsmith.loading import Boxes, Image, Loader, Mask, Scalar, Text
+from recordsmith.loading import Boxes, Image, Keypoints, Loader, Mask, Scalar, Text
 from recordsmith.stores import Location, MemoryStore
 from recordsmith.support.errors import OptionError
 from recordsmith.viewing.drawing.batch import draw_batch
@@ -56,7 +56,10 @@ def draw_preview(
         "image": Image(image_key, size, _FITS[crop], flip="horizontal" if flip else None)
     }
     if all(key in known for key in keys.BOX) and keys.OBJECT_LABEL in known:
-        features["boxes"] = Boxes()
+        features["boxes"] = Boxes(corners=keys.CORNER_X in known)
+        pairs = [of_class.pairs() for of_class in records.view.keypoint_classes.values()]
+        if keys.KEYPOINT_X in known and pairs and not (flip and None in pairs):
+            features["points"] = Keypoints()
     if keys.MASK in known and known[keys.MASK].content == "image":
         features["mask"] = Mask()
     if (key := reader.text_key) is not None and known[key].shape == ():
@@ -73,6 +76,10 @@ def draw_preview(
         skip_errors=_BATCH_SIZE,
     )
     batch: Any = next(iter(loader))
+    points = None
+    if "points" in batch:
+        visible = batch["points_visible"][..., np.newaxis]
+        points = np.concatenate([batch["points"], visible], axis=-1)
     location = Location(MemoryStore(), "batch.jpg")
     draw_batch(
         batch["image"],
@@ -80,8 +87,11 @@ def draw_preview(
         masks=batch.get("mask"),
         boxes=batch.get("boxes"),
         box_labels=batch.get("boxes_labels"),
+        corners=batch.get("boxes_corners"),
+        points=points,
         captions=_captions(batch, reader),
         class_names=records.view.class_names or (),
+        keypoint_classes=records.view.keypoint_classes,
         title=f"Batch 1 of seed {seed}",
         columns=_COLUMNS,
     )

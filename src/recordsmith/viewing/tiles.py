@@ -239,15 +239,11 @@ def boxes_of(scene: Scene, most: int) -> list[list[Any]]:
         [*box, exact(label), text[:_MAX_TEXT]]
         for box, label, text in itertools.islice(zipped, most)
     ]
-    if not boxes or (scene.corners is None and scene.points is None):
-        return boxes
-    more = [
-        itertools.repeat(None)
-        if points is None
-        else points[:most].round(_DECIMALS).reshape(len(boxes), -1).tolist()
-        for points in (scene.corners, scene.points)
-    ]
-    return [[*box, *points] for box, *points in zip(boxes, *more, strict=False)]
+    more = () if scene.corners is scene.points is None else (scene.corners, scene.points)
+    for points in more:
+        for number, box in enumerate(boxes):
+            box.append(None if points is None else points[number].round(_DECIMALS).ravel().tolist())
+    return boxes
 
 
 def begin_text(data: bytes) -> str | None:

@@ -41,24 +41,22 @@ def test_counts(write: Any, tmp_path: Path, monkeypatch: Any, threads: int) -> N
     rs.reshard(tmp_path / "old", tmp_path / "new", shards=3)
     set_keypoint_classes(tmp_path / "new", {1: KeypointClass(NAMES), 3: KeypointClass(("a",))})
     found = rs.stats(tmp_path / "new", threads=threads)
-    expected: Counter[Any] = Counter()
-    objects = labelled = 0
-    for record in records:
-        labels, visible = record.values()
-        if len(visible):
-            objects += len(labels)
-            for label, row in zip(labels.tolist(), visible.reshape(-1, 3).tolist(), strict=True):
-                labelled += any(row)
-                expected.update((label, point, value) for point, value in enumerate(row))
+    objects = [
+        (label, row)
+        for labels, visible in map(dict.values, records)
+        if len(visible)
+        for label, row in zip(labels.tolist(), visible.reshape(-1, 3).tolist(), strict=True)
+    ]
+    expected = Counter((label, *cell) for label, row in objects for cell in enumerate(row))
     stats = found.keypoints
     assert stats is not None
-    assert (stats.count, stats.labelled) == (objects, labelled)
+    assert (stats.count, stats.labelled) == (len(objects), sum(any(row) for _, row in objects))
     names = [(point.label, point.point) for point in stats.points]
     assert names == [*((1, name) for name in NAMES), (2, "0"), (2, "1")]
     for point in stats.points:
         number = NAMES.index(point.point) if point.label == 1 else int(point.point)
-        counts = (point.unlabelled, point.hidden, point.visible)
-        assert counts == tuple(expected[point.label, number, value] for value in range(3))
+        counts = [point.unlabelled, point.hidden, point.visible]
+        assert counts == [expected[point.label, number, value] for value in range(3)]
     (table,) = [t for t in found.content().tables if "keypoints of" in t.heads[0]]
     assert [row[0] for row in table.rows][:4] == [*(f"1: {name}" for name in NAMES), "2: 0"]
     assert found.to_json()["keypoints"]["points"][0]["visible"] == stats.points[0].visible

@@ -21,7 +21,7 @@ CROP: dict[str, Any] = {"size": 6, "fit": "random-crop", "flip": "both"}
 CHOSEN: dict[str, Any] = {"frames": 2, "choose": "random"}
 EXAMPLES: dict[str, Any] = {
     "image": rs.Image(size=24, fit="random-crop", flip="both"),
-    "points": rs.Keypoints(of="boxes", flip_pairs=[(1, 2)]),
+    "points": rs.Keypoints(of="boxes", points=3, flip_pairs=[(1, 2)]),
     "boxes": rs.Boxes(of="image", length=6, corners=True),
     "masks": rs.Mask(OBJECT_MASK),
     "images": rs.Image(OBJECT_MASK, **CROP, count="ragged"),

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.dataset import KeypointClass
 from recordsmith.stores import Location
 
 RED, BLUE = (200, 10, 20), (10, 20, 210)
@@ -81,6 +82,26 @@ def test_boxes_have_the_names_of_their_classes(tmp_path: Path) -> None:
     assert [half.any() for half in halves] == [True, False]  # no class has the number 7
 
 
+def test_corners_and_keypoints_are_those_of_the_boxes(tmp_path: Path) -> None:
+    """An empty box is skipped with its corners and points; lines need the skeletons."""
+    boxes = np.array([[[0, 0, 0, 0], [0.1, 0.1, 0.9, 0.9]]] * 2)
+    corners = np.array([[[(0, 0)] * 4, [(0.5, 0.1), (0.9, 0.5), (0.5, 0.9), (0.1, 0.5)]]] * 2)
+    points = np.array([[[(0.2, 0.2, 2)] * 2, [(0.4, 0.5, 2), (0.6, 0.5, 2)]]] * 2)
+    own = {"boxes": boxes, "box_labels": [[2, 1]] * 2}
+
+    def drawn(name: str, **more: Any) -> np.ndarray:
+        path = rs.draw_batch(_batch(), tmp_path / name, **own, **more)
+        return np.asarray(Image.open(io.BytesIO(path.read()))).astype(int)
+
+    upright, rotated = drawn("a.png"), drawn("b.png", corners=corners)
+    pointed = drawn("c.png", corners=corners, points=points)
+    classes = {1: KeypointClass(("a", "b"), ((0, 1),))}
+    joined = drawn("d.png", corners=corners, points=points, keypoint_classes=classes)
+    assert np.count_nonzero(upright != rotated) > np.count_nonzero(rotated != pointed) > 100
+    assert np.count_nonzero(pointed != joined) > 100
+    assert np.array_equal(rotated, drawn("e.png", corners=corners, points=points * [1, 1, 0]))
+
+
 def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
     rs.draw_batch(_batch(), tmp_path / "a.png", captions=[b"daisy", 3])
     rs.draw_batch(_batch(), tmp_path / "b.png", captions=["rose", 4])
@@ -105,6 +126,7 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
             "masks has 1 .* 2 ",
         ),
         (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "captions has 3 .* 2 "),
+        (np.zeros((2, 8, 8, 3)), {"points": "abc"}, "points has 3 .* 2 "),
         (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns must be"),
     ],
 )

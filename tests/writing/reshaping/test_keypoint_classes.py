@@ -41,11 +41,7 @@ def test_carried(tmp_path: Path) -> None:
 
     assert kept(add={"a": 1}) == CLASSES
     assert kept(recode={LABEL: {1: 7, 2: 1}}) == {7: PERSON, 1: HAND}
-    assert kept(
-        recode={
-            LABEL: {1: 2},
-        }
-    ) == {2: PERSON}
+    assert kept(recode={LABEL: {1: 2}}) == {2: PERSON}
     assert kept(drop=POINTS) == {}
     with raises(rs.OptionError, option="recode"):
         kept(recode={LABEL: {1: 2, 2: 2}})
@@ -74,10 +70,9 @@ def test_joined(tmp_path: Path, added: KeypointClasses, expected: KeypointClasse
     old, more = make(tmp_path / "old"), make(tmp_path / "more", added)
     assert rs.open([old, more]).keypoint_classes == (expected or {})
     if expected is None:
-        with raises(rs.OptionError, match="keypoints"):
-            rs.reshard([old, more], tmp_path / "new")
-        with raises(rs.OptionError, match="keypoints"):
-            rs.append(more, old)
+        for job, to in ((rs.reshard, tmp_path / "new"), (rs.append, old)):
+            with raises(rs.OptionError, match="keypoints"):
+                job([old, more] if job is rs.reshard else more, to)
         assert len(rs.open(old)) == 1
         return
     rs.reshard([old, more], tmp_path / "new")

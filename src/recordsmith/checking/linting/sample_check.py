@@ -20,7 +20,6 @@ from recordsmith.checking.linting.episode_check import (
     hash_of,
 )
 from recordsmith.checking.linting.lint_report import Findings, LintExample
-from recordsmith.checking.linting.point_check import check_points
 from recordsmith.checking.linting.sample_images import (
     boxes_of,
     decode_content,
@@ -33,7 +32,7 @@ from recordsmith.checking.linting.sample_images import (
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, shape_of
 from recordsmith.format.example import keys
 from recordsmith.format.example.class_lists import positive_values
-from recordsmith.format.example.feature_values import first_value, values_of
+from recordsmith.format.example.feature_values import first_value, object_values, values_of
 from recordsmith.image import (
     MAX_PIXELS,
     UPRIGHT,
@@ -139,6 +138,24 @@ class ImageCheck(LintCheck):
         "A box is narrower or lower than 2 pixels: often a click by mistake.",
         "Preview the box; remove or redraw it.",
     )
+    KEYPOINTS_TOGETHER = (
+        "keypoints-together",
+        "warning",
+        "All labelled keypoints of an object are at one point: usually a placeholder.",
+        "Fix the keypoints, or give them visibility 0.",
+    )
+    KEYPOINT_AT_ORIGIN = (
+        "keypoint-at-origin",
+        "warning",
+        "A keypoint at 0, 0 is labelled, as exports write those that are not.",
+        "Give it visibility 0.",
+    )
+    EMPTY_CORNERS = (
+        "empty-corners",
+        "warning",
+        "The corners of a rotated box have no area.",
+        "Fix or remove the object.",
+    )
 
 
 PIXEL_CHECKS = frozenset(ImageCheck) - {
@@ -146,6 +163,9 @@ PIXEL_CHECKS = frozenset(ImageCheck) - {
     ImageCheck.WRONG_EXTENSION,
     ImageCheck.MASK_0_255,
     ImageCheck.TINY_BOX,
+    ImageCheck.KEYPOINTS_TOGETHER,
+    ImageCheck.KEYPOINT_AT_ORIGIN,
+    ImageCheck.EMPTY_CORNERS,
 }
 """Those that need decoded images."""
 
@@ -399,7 +419,7 @@ def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
     height, width = first_value(features, keys.HEIGHT), first_value(features, keys.WIDTH)
     boxes = boxes_of(features)
-    for check, found, number in check_points(features, len(boxes)):
+    for check, found, number in _check_points(features, len(boxes)):
         example = LintExample(name, found, f"object {number + 1}", box=boxes[number])
         findings.add(check, example)
     if not (height and width):
@@ -416,3 +436,23 @@ def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> 
                     box=(ymin, xmin, ymax, xmax),
                 ),
             )
+
+
+def _check_points(features: Mapping[str, Any], count: int) -> Iterator[tuple[LintCheck, str, int]]:
+    """Yield what is wrong with which of `count` objects."""
+    points = object_values(features, keys.KEYPOINT, count)
+    for number, of_object in enumerate(() if points is None else points):
+        places = of_object[of_object[:, 2] > 0, :2]
+        outside = ((places < 0) | (places > 1)).any(axis=1)
+        if outside.any():
+            yield Check.KEYPOINT_OUTSIDE, f"{outside.sum()} keypoints outside the image", number
+        if len(places) > 1 and (places == places[0]).all():
+            yield ImageCheck.KEYPOINTS_TOGETHER, f"{len(places)} keypoints at one point", number
+        elif len(at_origin := np.flatnonzero((places == 0).all(axis=1))):
+            yield ImageCheck.KEYPOINT_AT_ORIGIN, f"{len(at_origin)} keypoints at 0, 0", number
+    corners = object_values(features, keys.CORNER, count)
+    if corners is not None and corners.size:
+        after = np.roll(corners, -1, axis=1)
+        areas = (corners[:, :, 0] * after[:, :, 1] - corners[:, :, 1] * after[:, :, 0]).sum(axis=1)
+        for number in np.flatnonzero(np.abs(areas) < 1e-9).tolist():
+            yield ImageCheck.EMPTY_CORNERS, "the corners have no area", number

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,6 @@ from recordsmith.checking.statistics.sampling import Builder
 from recordsmith.checking.statistics.table_cells import CLASS_ROWS, short
 from recordsmith.dataset import MAX_KEYPOINTS, ClassNames, KeypointClasses
 from recordsmith.format.example.keys import KEYPOINT_VISIBILITY, OBJECT_LABEL
-from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import Bar, ReportTable
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
@@ -71,31 +72,27 @@ class KeypointBuilder(Builder):
 
     def __init__(self) -> None:
         self._count = self._labelled = 0
-        self._points: dict[int, Int64Array] = {}  # by label: (point, visibility)
+        self._points: Counter[int] = Counter()  # by `_code`
 
     def add(self, blocks: Mapping[str, FeatureBlock], record_count: int) -> None:
-        if KEYPOINT_VISIBILITY not in blocks or OBJECT_LABEL not in blocks:
+        keys = (KEYPOINT_VISIBILITY, OBJECT_LABEL)
+        columns = [blocks[key].numbers("int64") if key in blocks else None for key in keys]
+        if None in columns:
             return
-        of_points = blocks[KEYPOINT_VISIBILITY].numbers("int64")
-        of_objects = blocks[OBJECT_LABEL].numbers("int64")
-        if of_points is None or of_objects is None:
-            return
-        (visible, rows), (labels, owners) = of_points, of_objects
+        (visible, rows), (labels, owners) = columns  # type: ignore[misc]
         values, objects = (np.bincount(of, minlength=record_count) for of in (rows, owners))
         each = values // np.maximum(objects, 1)
-        is_even = each * objects == values
-        numbers = np.arange(len(rows)) - (np.cumsum(values) - values)[rows]  # in their records
-        chosen = np.flatnonzero(is_even[rows])
-        visible, rows, numbers = visible[chosen].clip(0, 2), rows[chosen], numbers[chosen]
-        index = (np.cumsum(objects) - objects)[rows] + numbers // each[rows]
-        points = np.minimum(numbers % each[rows], MAX_KEYPOINTS - 1)
-        self._count += int(objects[is_even & (each > 0)].sum())
-        self._labelled += len(np.unique(index[visible > 0]))
-        known = labels[index].clip(-1, _OTHER_LABELS)
-        for label in np.unique(known).tolist():
-            counts = np.zeros((MAX_KEYPOINTS, 3), np.int64)
-            np.add.at(counts, (points[known == label], visible[known == label]), 1)
-            self._points[label] = self._points.get(label, 0) + counts
+        is_even = (each * objects == values) & (each > 0)
+        labels, each = labels[is_even[owners]], each[owners][is_even[owners]]
+        visible = visible[is_even[rows]].clip(0, 2)
+        starts = np.cumsum(each) - each
+        points = np.minimum(np.arange(len(visible)) - np.repeat(starts, each), MAX_KEYPOINTS - 1)
+        self._count += len(labels)
+        if len(labels):
+            self._labelled += int(np.count_nonzero(np.maximum.reduceat(visible, starts)))
+        known = np.repeat(labels.clip(-1, _OTHER_LABELS), each)
+        codes, counts = np.unique(_code(known, points, visible), return_counts=True)
+        self._points.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
 
     def finish(
         self, class_names: ClassNames | None, keypoint_classes: KeypointClasses
@@ -103,12 +100,15 @@ class KeypointBuilder(Builder):
         if not self._count:
             return None
         points = []
-        for label, counts in sorted(self._points.items()):
-            last = int(np.flatnonzero(counts[:, 1:].any(axis=1)).max(initial=-1)) + 1
+        last = {code // 3 // MAX_KEYPOINTS: code // 3 for code in sorted(self._points) if code % 3}
+        for label, stop in ((label - 1, code % MAX_KEYPOINTS) for label, code in last.items()):
             known = keypoint_classes.get(label)
-            names = [*map(str, range(last))] if known is None else known.names
-            points += [
-                KeypointCount(label, name_of(label, class_names), name, *numbers)
-                for name, numbers in zip(names if last else (), counts.tolist(), strict=False)
-            ]
+            names = [*map(str, range(stop + 1))] if known is None else known.names
+            for number, name in enumerate(names):
+                counts = (self._points[_code(label, number, seen)] for seen in range(3))
+                points.append(KeypointCount(label, name_of(label, class_names), name, *counts))
         return KeypointStats(self._count, self._labelled, tuple(points))
+
+
+def _code(label: Any, point: Any, visibility: Any) -> Any:
+    return ((label + 1) * MAX_KEYPOINTS + point) * 3 + visibility

@@ -158,19 +158,17 @@ class YoloFiles(BoxFolder):
         if self._task != "pose" or not self._point_count:
             return []
         lines = [f"kpt_shape: [{self._point_count}, 3]\n"]
-        pairs = {known.flip_pairs for known in self._points.values()}
+        pairs = {known.pairs() for known in self._points.values()}
         if len(pairs) == 1 and (swapped := pairs.pop()) is not None:
-            numbers = [*range(self._point_count)]
-            for one, other in swapped:
-                numbers[one], numbers[other] = other, one
+            others = dict(swapped) | {other: one for one, other in swapped}
+            numbers = [others.get(number, number) for number in range(self._point_count)]
             lines.append(f"flip_idx: {numbers}\n")
         else:
             self._out.tally.problems.add(
                 "data.yaml has no flip_idx, so Ultralytics does not flip images: which keypoints "
                 "change places is unknown, or differs between classes"
             )
-        if self._points:
-            lines.append("kpt_names:\n")
+        lines += ["kpt_names:\n"] if self._points else []
         lines += [
             f"  {self._numbers[label]}: [{', '.join(map(_quoted, known.names))}]\n"
             for label, known in self._points.items()

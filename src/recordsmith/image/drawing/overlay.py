@@ -58,6 +58,8 @@ _HATCH_EVERY = 7
 _IGNORED = 224  # grey
 _LONGEST = 400  # letters of a text; no tile has room for more
 _VISIBLE = 2  # of a keypoint
+# discs of a hidden and of a visible keypoint: what its radius has more than a line, its colour
+_POINTS = ((1, (*_DARK, 170)), (0, None), (-1.5, _DARK)), ((1, (*_DARK, 170)), (0, None))
 _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 
@@ -285,12 +287,11 @@ def _draw_points(
         if seen >= _VISIBLE:
             _draw_line(draw, places[pair], colour, max(1, line - 1))
         elif seen > 0:
-            draw.line([(x, y) for x, y in places[pair].tolist()], (*colour, 150), max(1, line - 2))
+            _draw_line(draw, places[pair], (*colour, 120), max(1, line - 2))
     for (x, y), seen in zip(places.tolist(), visibility.tolist(), strict=True):
-        if seen > 0:
-            area = (x - line, y - line, x + line, y + line)
-            inside, rim = (colour, (*_DARK, 170)) if seen >= _VISIBLE else ((*_DARK, 110), colour)
-            draw.ellipse(area, inside, rim, max(1, line // 2))
+        for radius, fill in _POINTS[seen >= _VISIBLE] if seen > 0 else ():
+            side = line + radius
+            draw.ellipse((x - side, y - side, x + side, y + side), fill or colour)
 
 
 class _Tag:

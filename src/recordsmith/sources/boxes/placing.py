@@ -63,6 +63,10 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
+PlacedPoints: TypeAlias = Sequence[Any]
+"""x and y, relative to the stored image, and visibility of keypoints, end to end; 0 of those that
+are not labelled."""
+
 MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -99,22 +103,6 @@ _WRONG_SIZE = Flaw(
 )
 
 
-class PlacedPoints(NamedTuple):
-    """Keypoints relative to the stored image; 0, 0 where one is not labelled."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    visibility: Sequence[int]
-
-    def oriented(self, orientation: int) -> PlacedPoints:
-        turned = orient_points(np.array([self.x, self.y]).T, orientation)
-        turned[np.equal(self.visibility, 0)] = 0
-        return PlacedPoints(turned[:, 0].tolist(), turned[:, 1].tolist(), self.visibility)
-
-
-NO_POINTS = PlacedPoints((), (), ())
-
-
 class LabelledBox(NamedTuple):
     """An object with a valid box.
 
@@ -127,7 +115,7 @@ class LabelledBox(NamedTuple):
     label: int
     box: Box
     corners: Numbers | None = None
-    points: PlacedPoints = NO_POINTS
+    points: PlacedPoints = ()
 
 
 class Frame(NamedTuple):
@@ -262,7 +250,7 @@ class BoxPlacer:
                 corners = self._fixed(item, file, frame)
                 if corners is None and self._policy != "stop":
                     continue
-            points = self._place_points(item, file, frame) if item.points else NO_POINTS
+            points = self._place_points(item, file, frame) if item.points else ()
             box = None if corners is None else _shares(corners, frame)
             if label is not None and box is not None and points is not None:
                 quad = _placed_quad(item.quad, frame) if item.quad else None
@@ -304,7 +292,12 @@ class BoxPlacer:
                 return None
             self.note(_UNLABELLED, f"{place}: {'; '.join(faults)}")
         if frame.orientation != UPRIGHT:
-            return points.oriented(inverse_orientation(frame.orientation))
+            placed = np.array(points).reshape(-1, 3)
+            placed[:, :2] = orient_points(placed[:, :2], inverse_orientation(frame.orientation))
+            placed *= placed[:, 2:] > 0
+            flat = placed.ravel().tolist()
+            flat[2::3] = points[2::3]  # as integers
+            return flat
         return points
 
     def reject(
@@ -370,18 +363,13 @@ def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
 
 def keypoint_features(boxes: Sequence[LabelledBox], count: int) -> dict[str, Any]:
     """The keypoints of objects, `count` of each; those that an object has not are 0, 0, 0."""
-    sides: tuple[list[Any], list[Any], list[Any]] = [], [], []
+    flat: list[Any] = []
     for item in boxes:
-        padding = [0] * (count - len(item.points.x))
-        for side, values in zip(sides, item.points, strict=True):
-            side.extend(values)
-            side.extend(padding)
-    x, y, visibility = sides
+        flat += item.points
+        flat += [0] * (3 * count - len(item.points))
     return {
-        keys.KEYPOINT_X: x,
-        keys.KEYPOINT_Y: y,
-        keys.KEYPOINT_VISIBILITY: visibility,
-        keys.KEYPOINT_NUM: [sum(map(bool, item.points.visibility)) for item in boxes],
+        **dict(zip(keys.KEYPOINT, (flat[::3], flat[1::3], flat[2::3]), strict=True)),
+        keys.KEYPOINT_NUM: [sum(map(bool, item.points[2::3])) for item in boxes],
     }
 
 
@@ -400,28 +388,20 @@ def _shares_of_points(
     A loop, because arrays of some dozen points take longer.
     """
     width, height, *_ = frame
-    xs: list[float] = []
-    ys: list[float] = []
-    visibilities: list[int] = []
+    points: list[Any] = []
     wrong: dict[int, Sequence[Any]] = {}
     each = iter(values)
     for number, (x, y, visibility) in enumerate(zip(each, each, each, strict=True)):
-        if visibility != 0 and not (visibility in (1, 2) and 0 <= x <= width and 0 <= y <= height):
-            cut = _clipped_point(x, y, frame) if visibility in (1, 2) else None
+        is_labelled = visibility in (1, 2)
+        if visibility != 0 and not (is_labelled and 0 <= x <= width and 0 <= y <= height):
+            cut = _clipped_point(x, y, frame) if is_labelled else None
             if cut is None:
                 wrong[number] = x, y, visibility
-                x = y = visibility = 0  # noqa: PLW2901
+                is_labelled = False
             else:
                 x, y = cut  # noqa: PLW2901
-        if visibility:
-            xs.append(x / width)
-            ys.append(y / height)
-            visibilities.append(2 if visibility == 2 else 1)
-        else:
-            xs.append(0.0)
-            ys.append(0.0)
-            visibilities.append(0)
-    return PlacedPoints(xs, ys, visibilities), wrong
+        points += (x / width, y / height, 2 if visibility == 2 else 1) if is_labelled else (0, 0, 0)
+    return points, wrong
 
 
 def _clipped_point(x: float, y: float, frame: Frame) -> tuple[float, float] | None:

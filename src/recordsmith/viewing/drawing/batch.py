@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.dataset import KeypointClasses
 from recordsmith.image import Pixels
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.errors import OptionError, option
@@ -29,13 +30,16 @@ def draw_batch(
     masks: npt.NDArray[Any] | None = None,
     boxes: Sequence[Any] | npt.NDArray[Any] | None = None,
     box_labels: Sequence[Any] | npt.NDArray[Any] | None = None,
+    corners: Sequence[Any] | npt.NDArray[Any] | None = None,
+    points: Sequence[Any] | npt.NDArray[Any] | None = None,
     captions: Sequence[Any] | npt.NDArray[Any] | None = None,
     class_names: Sequence[str | None] = (),
+    keypoint_classes: KeypointClasses | None = None,
     title: str = "A batch",
     columns: int = 6,
     overwrite: bool = False,
 ) -> Location:
-    """Draw the images of a batch on one page, with their masks and boxes over them.
+    """Draw the images of a batch on one page, with their masks, boxes and keypoints over them.
 
     Args:
         images: (batch, height, width, channels) or (batch, channels, height, width), with 1, 3 or
@@ -45,8 +49,11 @@ def draw_batch(
         masks: class numbers, (batch, height, width).
         boxes: for each image (n, 4): ymin, xmin, ymax, xmax from 0 to 1; empty boxes are skipped.
         box_labels: for each image (n,): the classes of the boxes, for their colours.
+        corners: for each image (n, 4, 2): x and y of the corners of rotated boxes, from 0 to 1.
+        points: for each image (n, k, 3): x and y, from 0 to 1, and visibility of the keypoints.
         captions: the text below each image.
         class_names: the names of the classes, by their numbers, for the tags of the boxes.
+        keypoint_classes: as of a Dataset, for the lines between keypoints.
         title: the heading.
         columns: images per row.
         overwrite: replace an existing file.
@@ -72,6 +79,8 @@ def draw_batch(
         ("masks", masks),
         ("boxes", boxes),
         ("box_labels", box_labels),
+        ("corners", corners),
+        ("points", points),
         ("captions", captions),
     ):
         if part is not None and len(part) != len(shown):
@@ -83,7 +92,13 @@ def draw_batch(
         scene = Scene(_as_rgb(image), None if masks is None else np.asarray(masks[row]))
         if boxes is not None:
             labels = None if box_labels is None else box_labels[row]
-            _add_boxes(scene, np.asarray(boxes[row]), labels, class_names)
+            real = _add_boxes(scene, np.asarray(boxes[row]), labels, class_names)
+            scene.corners, scene.points = (
+                None if values is None else np.asarray(values[row], np.float64)[real]
+                for values in (corners, points)
+            )
+            known = (keypoint_classes or {}).items()
+            scene.skeletons = {label: of_class.skeleton for label, of_class in known}
         caption = f"#{row}" if captions is None else text_of(captions[row])
         tiles.append(Tile(draw_scene(scene, TILE), caption))
     height, width, channels = shown.shape[1:]
@@ -140,7 +155,8 @@ def _as_rgb(image: npt.NDArray[Any]) -> Pixels:
 
 def _add_boxes(
     scene: Scene, boxes: npt.NDArray[Any], labels: Any, class_names: Sequence[str | None]
-) -> None:
+) -> list[int]:
+    """Add the boxes that are not empty, and return their rows."""
     if boxes.size and boxes.max() > _LARGEST_FRACTION:
         raise OptionError(
             f"{option('boxes')} has values up to {boxes.max():g}",
@@ -153,3 +169,4 @@ def _add_boxes(
     scene.box_labels = [0 if labels is None else int(labels[row]) for row in real]
     names = dict(enumerate(class_names)) if labels is not None else {}
     scene.box_texts = [names.get(label) or "" for label in scene.box_labels]
+    return real

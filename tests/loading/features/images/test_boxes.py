@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -264,24 +265,6 @@ def rotated(center: Any, sides: Any, degrees: float) -> Any:
     return np.asarray(center) + (signs * np.asarray(sides) / 2) @ matrix.T
 
 
-def area_inside(corners: Any, low: Any, high: Any) -> float:
-    """The area of a polygon inside a rectangle: cut by one side after the other, then summed."""
-    polygon = [tuple(corner) for corner in corners.tolist()]
-    for axis, limit, sign in ((0, low[0], 1), (0, high[0], -1), (1, low[1], 1), (1, high[1], -1)):
-        cut = []
-        for one, other in zip(polygon, [*polygon[1:], *polygon[:1]], strict=True):
-            depths = [sign * (point[axis] - limit) for point in (one, other)]
-            if depths[0] >= 0:
-                cut.append(one)
-            if (depths[0] < 0) != (depths[1] < 0):
-                share = depths[0] / (depths[0] - depths[1])
-                both = zip(one, other, strict=True)
-                cut.append(tuple(a + share * (b - a) for a, b in both))
-        polygon = cut
-    pairs = zip(polygon, [*polygon[1:], *polygon[:1]], strict=True)
-    return abs(sum(a[0] * b[1] - a[1] * b[0] for a, b in pairs)) / 2
-
-
 @pytest.mark.parametrize("flips", [(), ("is_mirrored",), ("is_upside_down",), ("both",)])
 @pytest.mark.parametrize("min_visible", [0.0, 0.5, 1.0])
 def test_rotated_boxes(flips: Any, min_visible: float) -> None:
@@ -290,6 +273,7 @@ def test_rotated_boxes(flips: Any, min_visible: float) -> None:
     rng = np.random.default_rng(len(flips))
     size, frame = np.array([60, 40]), np.array([90, 80])  # of x and y
     low, high = np.array([10, 4]), np.array([55, 36])  # the part that is taken
+    part = np.float32([low, (high[0], low[1]), high, (low[0], high[1])])
     scale = frame / (high - low)
     mirrored, upside_down = (
         flips in ((name,), ("both",)) for name in ("is_mirrored", "is_upside_down")
@@ -301,7 +285,8 @@ def test_rotated_boxes(flips: Any, min_visible: float) -> None:
         degrees = 0.0 if number % 5 == 0 else rng.uniform(-180, 180)
         corners = rotated(center, sides, degrees)
         stored.append(corners)
-        shares.append(area_inside(corners, low, high) / sides.prod())
+        area, _ = cv2.intersectConvexConvex(np.float32(corners), part)
+        shares.append(area / sides.prod())
         flip = np.array([mirrored, upside_down])
         center = np.where(flip, low + high - center, center)
         turned = rotated(center, sides, -degrees if mirrored != upside_down else degrees)

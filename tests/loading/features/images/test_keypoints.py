@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.images import encode, noise
+from tests.keypoints import set_keypoint_classes
 from tests.loading.features.images.test_boxes import Images, ragged
 from tests.loading.features.images.test_object_masks import FITS, example
 from tests.raising import raises
 from tests.reading import only_batch, written
-from tests.sources.annotated import coco, image
 
 import recordsmith as rs
 from recordsmith.dataset import KeypointClass
@@ -22,6 +21,7 @@ from recordsmith.format.example.keys import (
     CORNER_X,
     CORNER_Y,
     KEYPOINT,
+    OBJECT_LABEL,
     OBJECT_MASK,
 )
 from recordsmith.image import Placement
@@ -44,22 +44,20 @@ def flip_of_torchvision(points: Any, width: float) -> Any:
     return flipped
 
 
-def place_of_ultralytics(points: Any, placement: Placement) -> Any:
+def place_of_ultralytics(points: Any, p: Placement) -> Any:
     """`Instances`: scale, add_padding, clip, then fliplr and flipud with `flip_idx`."""
-    p, points = placement, points.copy()
-    points[..., :2] -= [p.left, p.top]
-    points[..., :2] *= [p.to_width / p.width, p.to_height / p.height]
-    for at, side in ((0, p.to_width), (1, p.to_height)):
-        points[..., 2][(points[..., at] < 0) | (points[..., at] > side)] = 0
-    points[..., :2] += [p.at_left, p.at_top]
-    for at, side in ((0, p.frame_width), (1, p.frame_height)):
-        points[..., 2][(points[..., at] < 0) | (points[..., at] > side)] = 0
-    if p.is_upside_down:
-        points[..., 1] = p.frame_height - points[..., 1]
-        points = points[:, FLIP_INDEX]
-    if p.is_mirrored:
-        points[..., 0] = p.frame_width - points[..., 0]
-        points = points[:, FLIP_INDEX]
+    points = points.copy()
+    places, visible = points[..., :2], points[..., 2]
+    places -= [p.left, p.top]
+    places *= [p.to_width / p.width, p.to_height / p.height]
+    visible[((places < 0) | (places > [p.to_width, p.to_height])).any(axis=-1)] = 0
+    places += [p.at_left, p.at_top]
+    frame = p.frame_width, p.frame_height
+    visible[((places < 0) | (places > frame)).any(axis=-1)] = 0
+    for axis, is_flipped in enumerate((p.is_mirrored, p.is_upside_down)):
+        if is_flipped:
+            points[..., axis] = frame[axis] - points[..., axis]
+            points = points[:, FLIP_INDEX]
     points[points[..., 2] == 0] = 0
     return points
 
@@ -87,7 +85,7 @@ def begun(people: list[Any], sizes: Any, placements: Any, **options: Any) -> Any
     rows = BatchRows(places, RandomNumbers(0, 0, places), columns=columns)
     rows.buffers["image"] = Images(sizes, placements)
     rows.buffers["boxes"] = rs.Boxes(labels=None).begin("boxes", rows)
-    feature = rs.Keypoints(labels=None, unit="pixel", points=17, **options).of_datasets([], {})
+    feature = rs.Keypoints(unit="pixel", points=17, **options).of_datasets([], {})
     entries = feature.begin("x", rows).entries
     both = [entries["x"], entries["x_visible"][..., np.newaxis]]
     return np.concatenate(both, axis=-1), rows
@@ -118,17 +116,12 @@ def test_ten_thousand_points_are_where_others_put_them() -> None:
     kept, _ = begun(points, sizes, placements, flip_pairs=PEOPLE, outside="keep")
     inside = moved[..., 2] > 0
     np.testing.assert_array_equal(kept[inside], moved[inside])
-    assert np.sort(kept[..., 2]).sum() == np.array(points)[..., 2].sum()
-
-    whole = [Placement(0, 0, 50, 80, 50, 80, 0, 0, 50, 80, is_mirrored=True)] * 100
-    points = [people(6, (50, 80), row) for row in range(100)]
-    moved, _ = begun(points, [(50, 80)] * 100, whole, flip_pairs=PEOPLE)
-    expected = [flip_of_torchvision(row, 80) for row in points]
+    assert kept[..., 2].sum() == np.array(points)[..., 2].sum()
+    stretched = Placement(0, 0, 50, 80, 75, 20, 0, 0, 75, 20, is_mirrored=True)
+    points = people(600, (50, 80))
+    (moved,), _ = begun([points], [(50, 80)], [stretched], flip_pairs=PEOPLE)
+    expected = flip_of_torchvision(points * [20 / 80, 75 / 50, 1], 20)
     np.testing.assert_allclose(moved, expected, atol=1e-4)
-    np.testing.assert_array_equal(moved[..., 2], np.array(expected)[..., 2])
-    stretched = [Placement(0, 0, 50, 80, 75, 20, 0, 0, 75, 20)] * 100
-    moved, _ = begun(points, [(50, 80)] * 100, stretched)
-    np.testing.assert_allclose(moved, np.array(points) * [20 / 80, 75 / 50, 1], atol=1e-4)
 
 
 @pytest.mark.slow  # to import it
@@ -171,11 +164,11 @@ def test_each_point_lies_on_the_object_of_its_box(
     dataset: rs.Dataset, fit: dict[str, Any], boxes: dict[str, Any]
 ) -> None:
     """A left point stays on the left of the right one, as both change places in a flipped image."""
-    pairs = [(1, 2)]
+    own: dict[str, Any] = {"points": 3, "flip_pairs": [(1, 2)]}
     features = {
-        "points": rs.Keypoints(unit="pixel", flip_pairs=pairs),
-        "ragged": rs.Keypoints(of="boxes", count="ragged", flip_pairs=pairs),
-        "outside": rs.Keypoints(of="image", unit="pixel", outside="keep", flip_pairs=pairs),
+        "points": rs.Keypoints(unit="pixel", **own),
+        "ragged": rs.Keypoints(of="boxes", count="ragged", **own),
+        "outside": rs.Keypoints(of="image", unit="pixel", outside="keep", **own),
         "boxes": rs.Boxes(**boxes),
         "masks": rs.Mask(OBJECT_MASK),
         "image": rs.Image(**fit, flip="horizontal", channels=1),
@@ -205,7 +198,7 @@ def test_each_point_lies_on_the_object_of_its_box(
 def test_points_of_patches(dataset: rs.Dataset) -> None:
     features = {
         "image": rs.Patches(20, 3, flip="horizontal", channels=1),
-        "points": rs.Keypoints(unit="pixel", flip_pairs=[(1, 2)]),
+        "points": rs.Keypoints(unit="pixel", points=3, flip_pairs=[(1, 2)]),
         "boxes": rs.Boxes(),
     }
     batch = only_batch(dataset, features)
@@ -225,6 +218,8 @@ def test_points_of_patches(dataset: rs.Dataset) -> None:
     ("names", "pairs"),
     [
         ("nose left_eye right_eye", [(1, 2)]),
+        ("lShoulder rShoulder leftEye rightEye LHip RHip", [(0, 1), (2, 3), (4, 5)]),
+        ("handL Lamp handR Ramp", [(0, 2)]),
         ("Right-Ear tail Left-Ear", [(0, 2)]),
         ("l_hand r_hand hip_L hip_R", [(0, 1), (2, 3)]),
         ("nose tail", None),
@@ -232,45 +227,30 @@ def test_points_of_patches(dataset: rs.Dataset) -> None:
         ("left_eye right_eye right_ear", None),
         ("rear lid", None),
         ("0 1 2", None),
+        ("thumb", []),
     ],
 )
 def test_pairs_by_name(names: str, pairs: Any) -> None:
     """Names that show no pairs, or not of all sides, leave them unknown."""
-    known: Any = SimpleNamespace(keypoint_classes={1: KeypointClass(tuple(names.split()))})
-    flips = rs.Keypoints().of_datasets([known], {}).flips
-    assert flips is not None
-    assert (flips.unpaired == "") == (pairs is not None)
-    order = [*range(len(names.split()))]
-    for one, other in pairs or []:
-        order[one], order[other] = other, one
-    assert flips.orders.tolist() == [order]
-    features = {"x": rs.Keypoints().of_datasets([known], {}), "boxes": rs.Boxes()}
-    for flip in (None, "vertical"):
-        image = {"image": rs.Image(size=8, flip=flip)}  # type: ignore[arg-type]
-        if flip is None or pairs is not None:
-            features["x"].check("x", {**features, **image})
-        else:
-            with raises(OptionError, option="flip_pairs"):
-                features["x"].check("x", {**features, **image})
+    known = KeypointClass(tuple(names.split()))
+    assert known.pairs() == (None if pairs is None else tuple(pairs))
+    assert known._replace(flip_pairs=()).pairs() == ()
 
 
 def test_each_class_has_its_pairs(tmp_path: Path) -> None:
     """From the manifest: those of `flip_idx`, or by name; k is that of the class with the most."""
-    image(tmp_path / "set/a.jpg", (8, 8))
-    points = [[1, 1, 2, 2, 2, 2, 3, 3, 1, 7, 7, 2], [1, 1, 2, 6, 2, 2, 3, 3, 1]]
-    items = [
-        {"category_id": 1 + at, "bbox": [0, 0, 8, 8], "keypoints": own}
-        for at, own in enumerate(points)
-    ]
-    path = tmp_path / "set/x.json"
-    coco(path, {"a.jpg": items}, {1: "dog", 2: "person"}, size=(8, 8))
-    document = json.loads(path.read_text())
-    for category, names in zip(document["categories"], ("abcd", ["r_i", "o", "l_i"]), strict=True):
-        category["keypoints"] = [*names]
-    path.write_text(json.dumps(document))
-    rs.pack(rs.Coco(tmp_path / "set"), tmp_path / "packed")
+    points = [[1, 1, 2, 2, 2, 2, 3, 3, 1, 7, 7, 2], [1, 1, 2, 6, 2, 2, 3, 3, 1, 0, 0, 0]]
+    record: dict[str, Any] = {"image": encode(noise(8, 8), "PNG"), OBJECT_LABEL: [1, 2]}
+    record |= {key: [float("max" in key)] * 2 for key in BOX}
+    x, y, visible = np.reshape(points, (-1, 3)).T
+    record |= dict(zip(KEYPOINT, (x / 8, y / 8, visible), strict=True))
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example(record)
+    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "packed")
+    classes = {1: KeypointClass(tuple("abcd")), 2: KeypointClass(("r_i", "o", "l_i"))}
+    set_keypoint_classes(tmp_path / "packed", classes)
     features: dict[str, Any] = {
-        "image": rs.Image(flip="horizontal"),
+        "image": rs.Image("image", flip="horizontal"),
         "boxes": rs.Boxes(),
         "x": rs.Keypoints(unit="pixel"),
     }
@@ -285,19 +265,12 @@ def test_each_class_has_its_pairs(tmp_path: Path) -> None:
 
     with raises(OptionError, option="flip_pairs", match="a, b, c, d"):
         joined()
-    manifest = tmp_path / "packed/dataset.json"
-    document = json.loads(manifest.read_text())
-    document["keypoint_classes"]["1"]["flip_pairs"] = [[0, 3]]
-    manifest.write_text(json.dumps(document))
-    expected = [
-        [points[0], [*points[1], 0, 0, 0]],
-        [
-            [1, 7, 2, 6, 2, 2, 5, 3, 1, 7, 1, 2],
-            [5, 3, 1, 2, 2, 2, 7, 1, 2, 0, 0, 0],
-        ],
-    ]
-    assert joined() == {str(one) for one in expected}
-    features["x"] = rs.Keypoints(labels=None)
+    set_keypoint_classes(
+        tmp_path / "packed", {**classes, 1: classes[1]._replace(flip_pairs=((0, 3),))}
+    )
+    flipped = [[1, 7, 2, 6, 2, 2, 5, 3, 1, 7, 1, 2], [5, 3, 1, 2, 2, 2, 7, 1, 2, 0, 0, 0]]
+    assert joined() == {str(points), str(flipped)}
+    features["boxes"] = rs.Boxes(labels=None)
     with raises(OptionError, option="flip_pairs", match="without labels"):
         joined()
     features["x"] = rs.Keypoints(flip_pairs=[(0, 4)])
@@ -318,23 +291,18 @@ IMAGE, BOXES = rs.Image(size=8), rs.Boxes()
         ({"x": rs.Keypoints(), "a": BOXES, "b": BOXES}, "of"),
         ({"x": rs.Keypoints(of="c"), "a": BOXES}, "of"),
         ({"x": rs.Keypoints(unit="pixel"), "a": BOXES}, "unit"),
-        ({"x": rs.Keypoints(), "a": BOXES, "i": rs.Image(size=8, flip="both")}, "flip_pairs"),
-        ({"x": rs.Keypoints(count="ragged"), "a": BOXES, "i": rs.Patches(8, 2)}, "count"),
+        (
+            {"x": rs.Keypoints(points=3), "a": BOXES, "i": rs.Image(size=8, flip="both")},
+            "flip_pairs",
+        ),
+        ({"x": rs.Keypoints(), "a": BOXES}, "points"),
+        ({"x": rs.Keypoints(count="ragged", points=3), "a": BOXES, "i": rs.Patches(8, 2)}, "count"),
         ({"x": rs.Keypoints(points=2, flip_pairs=[(1, 2)]), "a": BOXES}, "flip_pairs"),
-        ({"x": rs.Keypoints(labels=None), "a": BOXES}, "points"),
     ],
 )
 def test_options_that_conflict(dataset: rs.Dataset, features: Any, option: str) -> None:
     with raises(OptionError, option=option):
         rs.Loader(dataset, features, batch_size=2)
-
-
-def test_a_mix_has_the_same_points() -> None:
-    one, other = ({1: KeypointClass(tuple(names))} for names in ("ab", "ac"))
-    datasets: Any = [SimpleNamespace(keypoint_classes=known) for known in (one, {}, other)]
-    rs.Keypoints().of_datasets(datasets[:2], {})
-    with raises(OptionError, option="features"):
-        rs.Keypoints().of_datasets(datasets, {})
 
 
 def test_rows_with_invalid_points_fail_alone() -> None:
@@ -354,10 +322,7 @@ def test_rows_with_invalid_points_fail_alone() -> None:
 
 
 def test_no_objects_and_no_rows(dataset: rs.Dataset) -> None:
-    features = {"x": rs.Keypoints(), "boxes": rs.Boxes(length=2, too_long="cut")}
+    features = {"x": rs.Keypoints(points=3), "boxes": rs.Boxes(length=2, too_long="cut")}
     assert rs.Loader(dataset, features, batch_size=2).spec()["x"].shape == (None, 2, 3, 2)
-    assert rs.Loader(dataset[:0], features, batch_size=2).spec()["x"].shape == (None, 2, None, 2)
-    with raises(OptionError, option="points"):
-        only_batch(dataset[:1], features)
-    features["x"] = rs.Keypoints(points=3)
+    assert rs.Loader(dataset[:0], features, batch_size=2).spec()["x"].shape == (None, 2, 3, 2)
     assert only_batch(dataset[:1], features)["x"].shape == (1, 2, 3, 2)

@@ -8,7 +8,7 @@ placement of each image. Masks and keypoints of objects follow the boxes that st
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -34,6 +34,7 @@ from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import is_whole
+from recordsmith.support.words import count
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
@@ -131,7 +132,8 @@ class Boxes(RowFeature):
         images = leading(self.of, rows)
         patches = () if images is None else images.patches
         per_row = math.prod(patches)
-        frames = ImageFrames.of(images, rows.count, per_row)
+        of_images = ImageFrames.of(images, rows.count, per_row)
+        frames = of_images.in_unit(self.unit)
         stored = self._stored(rows)
         frame_of = stored.row_of
         if per_row > 1:  # each patch has all boxes of its image, of which most are not visible
@@ -146,17 +148,19 @@ class Boxes(RowFeature):
         for error in too_long(self, self.keys[0], lengths, "box", "boxes"):
             error.record //= per_row  # type: ignore[operator]
             rows.fail(error.record, error)
-        sides = self._ordered(frames.in_unit(self.unit, frame_of, sides[is_kept]))
+        sides = self._ordered(sides[is_kept])
         arrays = list(pad(sides.astype(np.float32), lengths, width, self.fill))
         if self.labels is not None:
             arrays.insert(1, pad(stored.labels, lengths, width, self.label_fill)[0])
         if self.corners:
-            corners = frames.in_unit(self.unit, frame_of, corners[is_kept])[..., ::-1]  # x first
+            corners = corners[is_kept, :, ::-1]  # x first
             arrays.insert(-1, pad(corners.astype(np.float32), lengths, width, self.fill)[0])
-        shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
+        shape = (rows.count, *patches)
+        shaped = [array.reshape(shape + array.shape[1:]) for array in arrays]
         counts = ragged(rows.columns[self.keys[0]]).lengths
         buffer = BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
-        buffer.images = images
+        buffer.images, buffer.labels, buffer.frames = images, self.labels, of_images
+        buffer.shape = shape
         buffer.kept = Kept.cut(stored.numbers, lengths, counts, width)
         return buffer
 
@@ -165,25 +169,13 @@ class Boxes(RowFeature):
     def _stored(self, rows: BatchRows) -> _Stored:
         """Return the boxes of all rows; those with invalid boxes fail, and are left out."""
         columns = {key: ragged(rows.columns[key]) for key in self.requests()}
+        counts = columns[self.keys[0]].lengths
         per_box = [4 if key in _CORNERS else 1 for key in columns]
-        lengths = np.stack([column.lengths for column in columns.values()])
-        counts = lengths[0]
-        is_bad = (lengths != np.multiply.outer(per_box, counts)).any(axis=0)
-        for row in np.flatnonzero(is_bad).tolist():
-            found = ", ".join(f"{key!r} {len(column[row])}" for key, column in columns.items())
-            rows.fail(
-                row,
-                CorruptDataError(
-                    Defect.FEATURE_SHAPE,
-                    "the features of boxes have different numbers of values",
-                    found=found,
-                    expected="one for each box" + (", and 4 corners" if self.corners else ""),
-                    record=row,
-                ),
-            )
-        good = np.flatnonzero(~is_bad)
+        expected = "one for each box" + (", and 4 corners" if self.corners else "")
+        is_good = check_lengths(rows, columns, per_box, counts, expected)
+        good = np.flatnonzero(is_good)
         values: dict[str, Any] = {
-            key: column[good].values if is_bad.any() else column.values
+            key: column.values if is_good.all() else column[good].values
             for key, column in columns.items()
         }
         sides = np.stack([values[key] for key in self.keys], axis=-1).astype(np.float64)
@@ -211,14 +203,13 @@ class Boxes(RowFeature):
         return stored.take(~np.isin(stored.row_of, stored.row_of[wrong]))
 
     def _invalid_box(self, row: int, sides: Floats, corners: Floats) -> DataError:
-        keys = (*self.keys, *reversed(_CORNERS * len(corners)))
         numbers = [*sides.ravel().tolist(), *corners.ravel().tolist()]
+        keys = (*self.keys, *reversed(_CORNERS * len(corners)))
+        found = (f"{key!r} {value:.7g}" for key, value in zip(keys, numbers, strict=True))
         return CorruptDataError(
             Defect.FEATURE_VALUE,
             "a box is invalid",
-            found=", ".join(
-                f"{key!r} {value:.7g}" for key, value in zip(keys, numbers, strict=True)
-            ),
+            found=", ".join(found),
             expected="fractions of the image from 0 to 1, minimum before maximum",
             record=row,
         )
@@ -226,28 +217,27 @@ class Boxes(RowFeature):
     def _moved(
         self, frames: ImageFrames, frame_of: Int64Array, stored: _Stored
     ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-        """Return the boxes in pixels of their frames, clipped to the image; and which to keep.
+        """Return the boxes in their frames, clipped to the image; and which to keep.
 
         Their corners are not clipped.
         """
         scale, first, last = (of[frame_of] for of in (frames.scale, frames.first, frames.last))
-        whole = frames.place(frame_of, stored.sides)
+        whole = np.sort(frames.place(frame_of, stored.sides), axis=1)
         sides = np.clip(whole, first[:, np.newaxis], last[:, np.newaxis])
         visible = sides[:, 1] - sides[:, 0]
         area, inside = (whole[:, 1] - whole[:, 0]).prod(axis=1), visible.prod(axis=1)
-        is_kept = (visible > _SLIVER * scale).all(axis=1)
+        is_kept = (visible > _SLIVER * np.abs(scale)).all(axis=1)
         corners = stored.corners
         if self.corners:
             corners = frames.place(frame_of, corners)
             area = np.abs(np.linalg.det(corners[:, 2:] - corners[:, :2])) / 2  # of the diagonals
             inside = _area_inside(corners, first, last)
-            is_kept &= inside > _SLIVER**2 * scale.prod(axis=1)
+            is_kept &= inside > _SLIVER**2 * np.abs(scale.prod(axis=1))
             is_flipped = frames.is_flipped[frame_of, :, np.newaxis]
             order = np.arange(4) ^ (3 * is_flipped[:, 0]) ^ is_flipped[:, 1]
-            corners = frames.flip(frame_of, corners)
             corners = np.take_along_axis(corners, order[..., np.newaxis], axis=1)
         is_kept &= inside >= area * (self.min_visible * (1 - _ROUNDING))
-        return np.sort(frames.flip(frame_of, sides), axis=1), corners, is_kept
+        return sides, corners, is_kept
 
     def _ordered(self, sides: Floats) -> Floats:
         """Return the numbers of boxes in the declared order: (boxes, 4)."""
@@ -283,19 +273,25 @@ class BoxBuffer(BatchBuffer):
 
     images: those that the boxes follow; None for boxes of the stored images.
     kept: which boxes of their records the rows have.
+    labels: the key of their labels.
+    frames: where they are; `shape` is that of the frames: (rows,) or (rows, patches).
     """
 
     images: ImageBuffer | None
     kept: Kept
+    labels: str | None
+    frames: ImageFrames
+    shape: tuple[int, ...]
 
 
 class ImageFrames(NamedTuple):
     """The placement of images or patches in their frames; two numbers, y and x, for each frame.
 
-    scale, shift: a fraction of the image times scale plus shift is a place in the frame.
+    scale, shift: a fraction of the image times scale plus shift is a place in the frame, flipped
+        if this is: x becomes width - x.
     first, last: the visible part of the image.
     size: of the frame.
-    is_flipped: whether the frame is flipped afterwards.
+    is_flipped: whether the frame is flipped.
     """
 
     scale: Floats
@@ -318,26 +314,28 @@ class ImageFrames(NamedTuple):
         # pairs of y and x in the order of Placement, where "mirrored" comes before "upside down"
         begin, part, to, at, size = (placements[:, i : i + 2] for i in range(0, 10, 2))
         ratio = to / part
+        scale, shift = sizes * ratio, at - begin * ratio
+        first, last = np.clip(at, 0, size), np.clip(at + to, 0, size)
+        flips = placements[:, 11:9:-1] != 0
         return cls(
-            scale=sizes * ratio,
-            shift=at - begin * ratio,
-            first=np.clip(at, 0, size),
-            last=np.clip(at + to, 0, size),
+            scale=np.where(flips, -scale, scale),
+            shift=np.where(flips, size - shift, shift),
+            first=np.where(flips, size - last, first),
+            last=np.where(flips, size - first, last),
             size=size,
-            is_flipped=placements[:, 11:9:-1] != 0,
+            is_flipped=flips,
         )
 
     def place(self, frame_of: Int64Array, points: Floats) -> Floats:
-        """Return points of images, (n, m, 2), in pixels of their frames, not flipped yet."""
+        """Return points of images, (n, m, 2), in their frames."""
         return points * self.scale[frame_of, np.newaxis] + self.shift[frame_of, np.newaxis]
 
-    def flip(self, frame_of: Int64Array, points: Floats) -> Floats:
-        """Return points of frames as these are flipped: x becomes width - x."""
-        is_flipped = self.is_flipped[frame_of, np.newaxis]
-        return np.where(is_flipped, self.size[frame_of, np.newaxis] - points, points)
-
-    def in_unit(self, unit: BoxUnit, frame_of: Int64Array, points: Floats) -> Floats:
-        return points if unit == "pixel" else points / self.size[frame_of, np.newaxis]
+    def in_unit(self, unit: BoxUnit) -> ImageFrames:
+        """Return the frames in pixels, as they are created, or as fractions of their sizes."""
+        if unit == "pixel":
+            return self
+        scale, shift, first, last = (values / self.size for values in self[:4])
+        return ImageFrames(scale, shift, first, last, self.size, self.is_flipped)
 
 
 def _area_inside(polygons: Floats, low: Floats, high: Floats) -> npt.NDArray[np.float64]:
@@ -358,6 +356,31 @@ def _area_inside(polygons: Floats, low: Floats, high: Floats) -> npt.NDArray[np.
     y, x = np.moveaxis(polygons - low[:, np.newaxis], -1, 0)
     area: Any = np.abs((x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)) / 2
     return area  # type: ignore[no-any-return]
+
+
+def check_lengths(
+    rows: BatchRows,
+    columns: Mapping[str, RaggedArray],
+    per_object: Sequence[int],
+    counts: Int64Array,
+    expected: str,
+) -> npt.NDArray[np.bool_]:
+    """Return which rows have `per_object` values of each column; let the others fail."""
+    lengths = np.stack([column.lengths for column in columns.values()])
+    is_right = lengths == np.multiply.outer(per_object, counts)
+    is_good: npt.NDArray[np.bool_] = is_right.all(axis=0)
+    for row in np.flatnonzero(~is_good).tolist():
+        found = (f"{key!r} {length}" for key, length in zip(columns, lengths[:, row], strict=True))
+        error = CorruptDataError(
+            Defect.FEATURE_SHAPE,
+            "the features of objects have different numbers of values",
+            found=f"{', '.join(found)}; {count(counts[row], 'object')}",
+            expected=expected,
+            record=row,
+            feature=[*columns][int(is_right[:, row].argmin())],
+        )
+        rows.fail(row, error)
+    return is_good
 
 
 def ragged(column: Column) -> RaggedArray:

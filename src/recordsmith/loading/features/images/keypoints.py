@@ -6,19 +6,15 @@ In a flipped image, left and right points change places, so that a left eye rema
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from recordsmith.dataset import PREVIEW_COUNT
-from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
-from recordsmith.format.example.keys import KEYPOINT, OBJECT_LABEL
+from recordsmith.dataset import KeypointClasses, join_keypoint_classes
+from recordsmith.format.example import FeatureSpec, RaggedArray
+from recordsmith.format.example.keys import KEYPOINT
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
@@ -30,28 +26,23 @@ from recordsmith.loading.features.images.boxes import (
     OUTSIDE,
     Boxes,
     BoxUnit,
-    ImageFrames,
     boxes_to_follow,
     check_frame,
+    check_lengths,
     followed_boxes,
     ragged,
 )
 from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.numbers import corrupt, pad
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import DataError, Defect, OptionError, option
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_option, check_word
 from recordsmith.support.number_options import count_number, is_whole
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
-    from recordsmith.dataset import Dataset, KeypointClass
-
-_Pairs = tuple[tuple[int, int], ...]
-
-_SIDE = re.compile(r"left|right|(?<![a-z0-9])[lr](?![a-z0-9])")
-_OTHER_SIDE = {"left": "right", "right": "left", "l": "r", "r": "l"}
+    from recordsmith.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -69,11 +60,10 @@ class Keypoints(RowFeature):
 
     Attributes:
         keys: the keys of x, y (fractions of the stored image) and visibility: k for every object.
-        labels: the key of the label of each object; None for objects without labels.
         of: the name of the Boxes, or of their Image or Patches. Default: the only one.
         unit: a `fraction` of the frame's width and height, or a `pixel` of the frame.
         count: `padded`, or `ragged`: RaggedArrays of (objects, k, 2) and (objects, k).
-        points: k. Default: as in the manifest; without one, that of most of the first records.
+        points: k. Default: as in the manifest; without one, it is required.
         outside: `zero` makes points outside the visible part of the image unlabelled; or `keep`.
         flip_pairs: the numbers, from 0, of points that change places in a flipped image, such as
             [(1, 2), (3, 4)]; () if none do. Default: those of the dataset, by class.
@@ -86,7 +76,6 @@ class Keypoints(RowFeature):
     has_pixels: ClassVar[bool] = False
 
     keys: tuple[str, str, str] = KEYPOINT
-    labels: str | None = OBJECT_LABEL
     of: str | None = None
     _: KW_ONLY
     unit: BoxUnit = "fraction"
@@ -94,7 +83,10 @@ class Keypoints(RowFeature):
     points: int | None = None
     outside: Literal["zero", "keep"] = "zero"
     flip_pairs: Sequence[tuple[int, int]] | None = None
-    flips: _Flips | None = field(default=None, init=False, repr=False, compare=False)
+    orders: Sequence[tuple[Int64Array, list[int]]] = field(
+        default=(), init=False, repr=False, compare=False
+    )
+    unpaired: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         are_keys = isinstance(self.keys, tuple) and len(set(self.keys)) == 3
@@ -108,10 +100,8 @@ class Keypoints(RowFeature):
             object.__setattr__(self, "flip_pairs", _checked_pairs(self.flip_pairs))
 
     def requests(self) -> dict[str, ColumnRequest]:
-        kinds: Any = dict(zip(self.keys, ("float", "float", "int64"), strict=True))
-        if self.labels is not None:
-            kinds[self.labels] = "int64"
-        return {key: ColumnRequest((kind,), "ragged") for key, kind in kinds.items()}
+        kinds: Any = zip(self.keys, ("float", "float", "int64"), strict=True)
+        return {key: ColumnRequest((kind,), "ragged") for key, kind in kinds}
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return (name, f"{name}_visible")
@@ -125,12 +115,9 @@ class Keypoints(RowFeature):
         if self.count == "ragged" and isinstance(image, Patches):
             problem = f"feature {name!r}: keypoints of Patches cannot be ragged"
             raise OptionError(problem, option="count", value=self.count, expected="'padded'")
-        if self.flips is None or getattr(image, "flip", None) is None:
-            return
-        unpaired = self.flips.unpaired
-        if self.labels is None and len(self.flips.orders) > 1:
-            unpaired = "objects without labels"
-        if unpaired:
+        are_mixed = len(self.orders) > 1 and boxes.labels is None
+        unpaired = "objects without labels" if are_mixed else self.unpaired
+        if unpaired and getattr(image, "flip", None) is not None:
             raise OptionError(
                 f"feature {name!r}: images are flipped at random, but which points of {unpaired} "
                 "are left and right is unknown",
@@ -143,67 +130,50 @@ class Keypoints(RowFeature):
         self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]
     ) -> Keypoints:
         """Return this feature with what the datasets have on the points of each class."""
-        own = [dataset.keypoint_classes for dataset in datasets if dataset.keypoint_classes]
-        if any(classes != own[0] for classes in own):
-            problem = "the datasets of the mix have different keypoints"
-            raise OptionError(problem, option="features", remedy="Make a loader for each.")
-        classes = own[0] if own else {}
-        points = self.points or max((len(one.names) for one in classes.values()), default=0)
-        points = points or self._count_in_first(datasets, specs)
-        pairs: dict[int, Any] = {label: _pairs_of(one) for label, one in classes.items()}
+        classes: KeypointClasses = {}
+        for dataset in datasets:
+            classes = join_keypoint_classes(
+                classes, dataset.keypoint_classes, "another dataset of the mix"
+            )
+        count = self.points or max((len(known.names) for known in classes.values()), default=0)
+        if not count and any(map(len, datasets)):
+            problem = f"feature {self.keys[0]!r}: the number of points of each object is unknown"
+            raise OptionError(problem, option="points", remedy=f"Pass {option('points', 17)}.")
+        pairs: dict[int, Any] = {label: known.pairs() for label, known in classes.items()}
         if self.flip_pairs is not None:
             pairs = {0: self.flip_pairs}
+        unknown = [label for label, of_class in pairs.items() if of_class is None]
+        labels: dict[Any, list[int]] = {}  # by the pairs of these classes
+        for label, of_class in pairs.items():
+            labels.setdefault(of_class or (), []).append(label)
+        feature = replace(self, points=count or None)
+        orders = [(_order(own, count), those) for own, those in labels.items() if count]
+        object.__setattr__(feature, "orders", orders)
         unpaired = "" if pairs else "the objects"
-        unknown = [label for label, found in pairs.items() if found is None]
         if unknown:
             unpaired = f"label {unknown[0]} ({first_of(classes[unknown[0]].names, 9)})"
-        swaps: dict[_Pairs, int] = {}
-        numbers = {at: swaps.setdefault(own or (), len(swaps)) for at, own in pairs.items()}
-        feature = replace(self, points=points or None)
-        flips = _Flips(_orders(swaps if points else (), points), numbers, unpaired)
-        object.__setattr__(feature, "flips", flips)
+        object.__setattr__(feature, "unpaired", unpaired)
         return feature
-
-    def _count_in_first(self, datasets: Sequence[Dataset], specs: Mapping[str, FeatureSpec]) -> int:
-        """Return how many points most of the first records have for each object."""
-        counts: Counter[int] = Counter()
-        wanted, start = {key: specs[key] for key in self.requests()}, np.zeros(1, np.int64)
-        for dataset in datasets if self.labels is not None else ():
-            with suppress(DataError):  # a loader reports it
-                for payload in islice(dataset.records(), PREVIEW_COUNT):
-                    columns: Any = decode_columns(payload, start, start + len(payload), wanted)
-                    if objects := len(columns[self.labels].values):
-                        counts[len(columns[self.keys[0]].values) // objects] += 1
-        if not counts and any(map(len, datasets)):
-            problem = f"feature {self.keys[0]!r}: the number of points of each object is unknown"
-            raise OptionError(problem, option="points", remedy=f"Pass {option('points')}.")
-        return max(counts, key=counts.__getitem__, default=0)
 
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
         boxes = followed_boxes(self.of, rows)
         assert boxes is not None
-        patches = () if boxes.images is None else boxes.images.patches
-        per_row = math.prod(patches)
-        frames = ImageFrames.of(boxes.images, rows.count, per_row)
-        columns = {key: ragged(rows.columns[key]) for key in self.requests()}
-        kept, counts, count = boxes.kept, boxes.kept.counts, self.points or 0
-        is_good = np.ones(rows.count, np.bool_)
-        for key, column in columns.items():
-            per_object = count if key in self.keys else 1
-            for row in np.flatnonzero(column.lengths != counts * per_object).tolist():
-                is_good[row] = False
-                problem = f"does not have {counted(per_object, 'value')} for each object"
-                found = f"{len(column[row])} for {counted(counts[row], 'object')}"
-                rows.fail(row, corrupt(key, problem, row, found, defect=Defect.FEATURE_SHAPE))
-        frame_of = np.repeat(np.arange(rows.count * per_row), kept.numbers.lengths)
-        is_kept = is_good[frame_of // per_row]
-        frame_of, numbers = frame_of[is_kept], kept.numbers.values[is_kept]
-        row_of = frame_of // per_row
+        frames, kept, count = boxes.frames.in_unit(self.unit), boxes.kept, self.points or 0
+        columns = {key: ragged(rows.columns[key]) for key in self.keys}
+        expected = f"{counted(count, 'point')} for each object"
+        is_good = check_lengths(rows, columns, [count] * 3, kept.counts, expected)
+        lengths = kept.numbers.lengths
+        frame_of = np.repeat(np.arange(len(lengths)), lengths)
+        row_of = frame_of // math.prod(boxes.shape[1:])
+        is_kept = is_good[row_of]
+        frame_of, row_of, numbers = (
+            of_kept[is_kept] for of_kept in (frame_of, row_of, kept.numbers.values)
+        )
+        lengths = np.bincount(frame_of, minlength=len(lengths)).astype(np.int64)
+        numbered = numbers[:, np.newaxis] * count + np.arange(count)
         x, y, visible = (
-            column.values[
-                (column.row_splits[row_of] + numbers * count)[:, np.newaxis] + np.arange(count)
-            ]
-            for column in map(columns.__getitem__, self.keys)
+            column.values[column.row_splits[row_of][:, np.newaxis] + numbered]
+            for column in columns.values()
         )
         stored = np.stack([y, x], axis=-1).astype(np.float64)
         self._check_values(rows, row_of, stored, visible)
@@ -211,27 +181,23 @@ class Keypoints(RowFeature):
         if self.outside == "zero":
             first, last = (side[frame_of, np.newaxis] for side in (frames.first, frames.last))
             visible = visible * ((points >= first) & (points <= last)).all(axis=-1)
-        points = frames.in_unit(self.unit, frame_of, frames.flip(frame_of, points))
         points = np.where(visible[..., np.newaxis] != 0, points[..., ::-1], 0).astype(np.float32)
         # an image that is flipped in both directions is only rotated
-        (flipped,) = np.nonzero(frames.is_flipped[frame_of].sum(axis=1) == 1)
-        if len(flipped) and self.flips is not None:
-            number = np.zeros(len(flipped), np.int64)
-            if len(self.flips.orders) > 1 and self.labels is not None:
-                column = columns[self.labels]
-                labels = column.values[column.row_splits[row_of[flipped]] + numbers[flipped]]
-                number = np.array([self.flips.numbers.get(one, 0) for one in labels.tolist()])
-            order = self.flips.orders[number]
-            points[flipped] = np.take_along_axis(points[flipped], order[..., np.newaxis], axis=1)
-            visible[flipped] = np.take_along_axis(visible[flipped], order, axis=1)
-        lengths = np.bincount(frame_of, minlength=rows.count * per_row).astype(np.int64)
+        is_flipped = frames.is_flipped[frame_of].sum(axis=1) == 1
+        for order, labels in self.orders:
+            chosen = is_flipped
+            if len(self.orders) > 1 and boxes.labels is not None:
+                of_objects = ragged(rows.columns[boxes.labels])
+                label = of_objects.values[of_objects.row_splits[row_of] + numbers]
+                chosen = is_flipped & np.isin(label, labels)
+            points[chosen], visible[chosen] = points[chosen][:, order], visible[chosen][:, order]
         entries: dict[str, Any] = {}
         for output, values in zip(self.outputs(name), (points, visible), strict=True):
             if self.count == "ragged":
                 entries[output] = RaggedArray(values, offsets_from_lengths(lengths))
             else:
                 padded, _ = pad(values, lengths, kept.width, 0)
-                entries[output] = padded.reshape(rows.count, *patches, *padded.shape[1:])
+                entries[output] = padded.reshape(boxes.shape + padded.shape[1:])
         return BatchBuffer(entries)
 
     def _check_values(self, rows: BatchRows, row_of: Int64Array, points: Any, visible: Any) -> None:
@@ -247,37 +213,17 @@ class Keypoints(RowFeature):
             rows.fail(row, corrupt(self.keys[0], "has an invalid point", row, found, expected))
 
 
-class _Flips(NamedTuple):
-    """Orders of points in a flipped image, the number of that of a label, and whose is unknown."""
-
-    orders: Int64Array
-    numbers: Mapping[int, int]
-    unpaired: str
-
-
-def _pairs_of(known: KeypointClass) -> _Pairs | None:
-    """Return the pairs of a class, or those that its names show; None if they show none."""
-    if known.flip_pairs is not None:
-        return known.flip_pairs
-    names = [name.casefold() for name in known.names]
-    numbers = {name: number for number, name in enumerate(names)}
-    others = [numbers.get(_SIDE.sub(lambda side: _OTHER_SIDE[side[0]], name)) for name in names]
-    pairs = tuple((one, other) for one, other in enumerate(others) if other and one < other)
-    return pairs if pairs and {*others} == {*range(len(others))} else None
+def _order(pairs: Sequence[tuple[int, int]], count: int) -> Int64Array:
+    """Return the order of points in a flipped image."""
+    order = np.arange(count)
+    for pair in pairs:
+        expected = f"numbers of points from 0 to {count - 1}"
+        check_option(max(pair) < count, "flip_pairs", pairs, expected)
+        order[list(pair)] = pair[::-1]
+    return order
 
 
-def _orders(swaps: Collection[_Pairs], count: int) -> Int64Array:
-    """Return the order of `count` points in a flipped image for each list of pairs."""
-    orders = np.tile(np.arange(count), (len(swaps), 1))
-    for order, pairs in zip(orders, swaps, strict=True):
-        for pair in pairs:
-            expected = f"numbers of points from 0 to {count - 1}"
-            check_option(max(pair) < count, "flip_pairs", pairs, expected)
-            order[list(pair)] = pair[::-1]
-    return orders
-
-
-def _checked_pairs(pairs: Any) -> _Pairs:
+def _checked_pairs(pairs: Any) -> tuple[tuple[int, int], ...]:
     try:
         checked = tuple((one, other) for one, other in pairs)
     except (TypeError, ValueError):  # not a list of two each
