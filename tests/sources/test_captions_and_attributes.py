@@ -123,7 +123,7 @@ def _expected(document: dict[str, Any]) -> dict[str, list[str]]:
     names = {entry["id"]: entry["file_name"] for entry in document["images"]}
     found = defaultdict(list)
     for item in document["annotations"]:
-        found[names[item["image_id"]]].append(item["caption"])
+        found[names[item["image_id"]]].append(item["caption"].strip())
     return {name: found[name] for name in names.values()}
 
 
@@ -135,7 +135,7 @@ def _read(folder: Path, out: Path) -> dict[str, list[str]]:
     }
 
 
-TEXTS = {"a.jpg": ["a cat", "\xfc dog", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
+TEXTS = {"a.jpg": ["a cat\n", " \xfc dog ", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
 
 
 @pytest.mark.parametrize("has_instances", [False, True])
@@ -162,6 +162,23 @@ def test_captions_of_coco(tmp_path: Path, has_instances: bool) -> None:
     loader = rs.Loader(dataset, {"all": rs.Text("image/caption", "ragged")}, batch_size=3)
     (batch,) = loader
     assert sorted(batch["all"].tolist()) == sorted(_expected(document)[name] for name in TEXTS)
+
+
+def test_a_file_of_keypoints_is_chosen_next_to_instances(tmp_path: Path) -> None:
+    """With its split and captions, as if it was alone; where both are, it is hinted at."""
+    image(tmp_path / "val2017/a.jpg")
+    chosen = "annotations/person_keypoints_val2017.json"
+    for name, text in (("instances", "car"), ("person_keypoints", "person")):
+        coco(tmp_path / f"annotations/{name}_val2017.json", {"a.jpg": [BOX]}, {1: text})
+    path = tmp_path / "annotations/captions_val2017.json"
+    path.write_text(json.dumps(_captions({"a.jpg": ["x"]})))
+    (hint,) = rs.detect(tmp_path).reading.hints.values()
+    assert chosen in hint
+    detection = rs.detect(tmp_path, annotations=chosen)
+    assert (detection.reading.hints, chosen in detection.reading.what) == ({}, True)
+    listing = detection.source.list_samples()
+    assert (listing.only_split, listing.class_names) == ("val", (None, "person"))
+    assert read(listing)[0]["image/caption"] == [b"x"]
 
 
 def test_captions_of_another_image(tmp_path: Path) -> None:
@@ -210,14 +227,15 @@ SHAPE = '{}<attribute name="age">{}</attribute>\n <attribute name="a &amp; b">{}
 def test_attributes_of_cvat(tmp_path: Path) -> None:
     """Numbers where CVAT declares some; those of tags are counted, and other shapes have none."""
     image(tmp_path / "a.jpg")
-    box = '<box label="car" xtl="4" ytl="5" xbr="14" ybr="15">'
+    box = '<box label="car" group_id="7" occluded="0" xtl="4" ytl="5" xbr="14" ybr="15">'
     polygon = '<polygon label="car" points="20,2;30,2;30,18">'
     shapes = [
         SHAPE.format(box, 7, "red &lt;\xfc", "box"),
         SHAPE.format('<polyline label="car" points="1,1;2,2">', 1, "line", "polyline"),
         SHAPE.format(polygon, "2.5", "true", "polygon"),
         SHAPE.format('<tag label="wet">', 1, "tag", "tag"),
-        '<skeleton label="car"><points label="a" points="1,1"><attribute name="age">0</attribute>',
+        '<skeleton label="car"><attribute name="a &amp; b">x</attribute>',
+        '<points label="a" points="1,1"><attribute name="age">0</attribute>',
         '</points><points label="b" points="9,9"/><attribute name="age">3</attribute></skeleton>',
     ]
     attributes = "".join(
@@ -231,11 +249,12 @@ def test_attributes_of_cvat(tmp_path: Path) -> None:
     )
     features, notes = read(rs.Cvat(tmp_path))
     assert _attributes(features) == {
+        "group_id": [7, 0, 0],
         "age": [7, 2.5, 3],
-        "a & b": ["red <\xfc".encode(), b"true", b""],
+        "a & b": ["red <\xfc".encode(), b"true", b"x"],
     }
     assert [what for what, _ in notes if "attributes" in what] == [
-        "attributes of tags were left out"
-    ]
+        "attributes were left out, because tags and points of skeletons have none"
+    ] * 3
     features, _ = read(rs.Cvat(tmp_path, class_from="age", boxes="drop"))
     assert features["image/object/class/text"] == [b"7", b"2.5", b"3"]

@@ -82,6 +82,32 @@ def test_keypoints_of_coco(tmp_path: Path) -> None:
     assert {len(dataset[n]["image/object/keypoint/x"]) for n in (0, 1)} == {0, 12}
 
 
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([8, 6, 2, 12, 10, 1, 0, 0, 0], [8, 6, 12, 10]),
+        ([40, 6, 2, 0, 0, 0, 0, 0, 0], [39.5, 5.5, 40, 6.5]),
+        ([8, 6, 2, 8, 9, 1, 0, 0, 0], [7.5, 6, 8.5, 9]),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0], "no keypoint is labelled"),
+        ([8, 6, 2, 12, 10, 1, 7], "7 numbers of keypoints"),
+        (["x", 6, 2, 12, 10, 1, 1, 1, 1], "keypoint 'nose' at nan"),
+        ([], "invalid bbox None"),
+    ],
+)
+def test_keypoints_without_a_box(tmp_path: Path, points: Any, expected: Any) -> None:
+    """They get the box around those that are labelled."""
+    image(tmp_path / "a.jpg")
+    item = {"category_id": 1, "keypoints": points}
+    _with_points(tmp_path / "x.json", {"a.jpg": [item]}, {1: PERSON})
+    if isinstance(expected, str):
+        (found,) = problems_of(Coco(tmp_path))
+        assert expected in found
+    else:
+        features = read(Coco(tmp_path))[0]
+        sides = [features[f"image/object/bbox/{s}"][0] for s in ("xmin", "ymin", "xmax", "ymax")]
+        assert np.allclose(np.multiply(sides, (40, 20, 40, 20)), expected)
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_points_and_corners_follow_the_orientation(tmp_path: Path, orientation: int) -> None:
     """Points drawn on the upright image are where its pixels are stored."""
@@ -128,10 +154,10 @@ def test_the_corners_of_a_rotated_box(tmp_path: Path) -> None:
         ([8, 6, 3, 8, 6, 1, 0, 0, 0], "keypoint 'nose' has visibility 3", ONE),
         ([8, None, 2, 8, 6, 1, 0, 0, 0], "keypoint 'nose' at 8, nan", ONE),
         ([8, 6, None, 0, 0, 0, 0, 0, 0], "keypoint 'nose' has visibility nan", [(0, 0, 0)] * 3),
-        ([8, 6, 2], "3 numbers of keypoints; expected 3 for each of 3", None),
+        ([8, 6, 2], "1 keypoint; expected 3", None),
         ([8, 6, 2, 8], "4 numbers of keypoints", None),
         ({"a": 1}, "invalid keypoints", None),
-        ([[8, 6, 2]], "1 numbers of keypoints", None),
+        ([[8, 6, 2]], "1 number of keypoints", None),
     ],
 )
 def test_invalid_keypoints(tmp_path: Path, points: Any, problem: str, clipped: Any) -> None:

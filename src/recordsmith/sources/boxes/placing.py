@@ -17,10 +17,11 @@ from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     UPRIGHT,
     Box,
+    box_corners,
     exif_orientation,
     inverse_orientation,
-    is_mirrored,
     orient_box,
+    orient_corners,
     orient_points,
     swaps_sides,
 )
@@ -36,6 +37,7 @@ from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.words import count
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
@@ -65,8 +67,6 @@ PlacedPoints: TypeAlias = Sequence[Any]
 """x and y, relative to the stored image, and visibility of keypoints, end to end; 0 of those that
 are not labelled."""
 
-
-_MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
 MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -243,7 +243,8 @@ class BoxPlacer:
                 self.reject(place, classes.unknown(name), dropped, shares)
                 if self._policy != "stop":
                     continue
-            whole = _clipped(item.corners, frame) if item.quad else item.corners
+            is_around = item.quad or item.outline == "points"
+            whole = _clipped(item.corners, frame) if is_around else item.corners
             corners = _within(whole, frame)
             if corners is None:
                 corners = self._fixed(item, file, frame)
@@ -272,7 +273,9 @@ class BoxPlacer:
         dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
         unknown = sorted(item.points.keys() - {*names}) if isinstance(item.points, Mapping) else ()
         if unknown or len(values) not in (0, 3 * len(names)):
-            fault = f"{len(values)} numbers of keypoints; expected 3 for each of {len(names)}"
+            fault = f"{count(len(values), 'number')} of keypoints; expected 3 for each of them"
+            if len(values) % 3 == 0:
+                fault = f"{count(len(values) // 3, 'keypoint')}; expected {len(names)}"
             if unknown:
                 fault = f"unknown keypoints {join_names(unknown)}; expected {join_names(names)}"
             self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)
@@ -411,20 +414,16 @@ def _clipped_point(x: float, y: float, frame: Frame) -> tuple[float, float] | No
 
 def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
     """The four corners of each box, rotated or not."""
-    corners = np.zeros((len(boxes), 4, 2))
+    corners = box_corners(np.reshape([item.box for item in boxes], (-1, 4)))
     for row, item in enumerate(boxes):
-        ymin, xmin, ymax, xmax = item.box
-        upright = ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
-        corners[row] = upright if item.corners is None else item.corners
+        if item.corners is not None:
+            corners[row] = item.corners
     return {keys.CORNER_X: corners[:, :, 0].ravel(), keys.CORNER_Y: corners[:, :, 1].ravel()}
 
 
 def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
     corners = np.array(quad, np.float64).reshape(4, 2) / (frame.width, frame.height)
-    if frame.orientation == UPRIGHT:
-        return corners
-    corners = orient_points(corners, inverse_orientation(frame.orientation))
-    return corners[_MIRRORED] if is_mirrored(frame.orientation) else corners
+    return orient_corners(corners, inverse_orientation(frame.orientation))
 
 
 def _point_fault(name: str, point: Sequence[float], frame: Frame) -> Flaw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
-from recordsmith.dataset import KeypointClass
+from recordsmith.dataset import KeypointClass, is_label
 from recordsmith.format.example.keys import OBJECT_TRACK
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -21,6 +22,7 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     attributes_in,
     checked_numbers,
+    ellipse,
     has_elements,
     is_class_name,
     object_of_points,
@@ -45,11 +47,17 @@ _IS_NUMBER = re.compile(rb"<input_type>\s*number\s*<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
 _SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^<>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
-_OTHER_SHAPES = "shapes were left out, because only boxes, polygons and points are read"
-_TAG_ATTRIBUTES = "attributes of tags were left out"
-_LEFT_OUT = frozenset(("polyline", "ellipse", "cuboid", "mask"))
-_SHAPES = frozenset(("box", "polygon", "points", "skeleton"))
+_OTHER_SHAPES = "shapes were left out, because lines and cuboids are not read"
+_OTHER_ATTRIBUTES = "attributes were left out, because tags and points of skeletons have none"
+_LEFT_OUT = frozenset(("polyline", "cuboid"))
+_SHAPES = frozenset(("box", "polygon", "points", "ellipse", "mask"))
+_MARKS = {  # the first pattern is fast
+    key: (re.compile(b'%s="[1-9]' % key.encode()),
+          re.compile(rb'<(?:box|polygon|ellipse|mask)\b[^<>]*\s%s="[1-9]' % key.encode()))
+    for key in ("occluded", "group_id")
+}  # fmt: skip
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
+_PART = ("left", "top", "width", "height")
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -62,10 +70,12 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
     labels: dict[str, float] = {}
-    skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
     attributes: dict[str, Any] = {}
+    # the open one: its points, and the attributes before them
+    skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]], dict[str, Any]]] = []
     open_attributes: list[tuple[str, list[str]]] = []
     tracks = Tracks(file.name, data)
+    marks = [key for key, patterns in _MARKS.items() if all(p.search(data) for p in patterns)]
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
@@ -87,21 +97,26 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         elif tag == "tag":
             labels[values.get("label", "")] = 1
         elif tag == "skeleton":
-            skeletons.append((f"line {line}", values.get("label", ""), {}))
+            attributes.update(_marks(values, marks))
+            skeletons.append((f"line {line}", values.get("label", ""), {}, {}))
         elif tag == "points" and skeletons:
             points, name = skeletons[-1][2], values.get("label", "")
+            skeletons[-1][3].update(attributes)
+            attributes.clear()
             if name in points:
                 fault = f"the skeleton has another point {name!r:.60}"
                 objects.append(AnnotatedObject(f"line {line}", "", fault=fault))
             points.setdefault(name, _point(values))
-        elif tag in ("box", "polygon", "points"):
+        elif tag in _SHAPES:
+            attributes.update(_marks(values, marks))
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
             notes.append((_OTHER_SHAPES, f"{file.name}, line {line}: {tag}"))
 
     def end(tag: str) -> None:
         if tag == "skeleton" and skeletons:
-            where, name, points = skeletons.pop()
+            where, name, points, held = skeletons.pop()
+            attributes.update(held)
             if not tracks.is_open or any(visibility for _, _, visibility in points.values()):
                 objects.append(object_of_points(where, name, points))
         if tag == "attribute":
@@ -110,10 +125,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 name, pieces = open_attributes.pop()
                 attributes[name] = _value("".join(pieces), is_number=name in numbers)
         elif tag != "image" and attributes:
-            if tag == "tag":
+            if tag == "tag" or skeletons:
                 place = f"{file.name}, line {parser.CurrentLineNumber}"
-                notes.append((_TAG_ATTRIBUTES, place))
-            elif tag in _SHAPES and objects and not skeletons:
+                notes.extend([(_OTHER_ATTRIBUTES, place)] * len(attributes))
+            elif tag in (*_SHAPES, "skeleton") and objects:
                 objects[-1] = objects[-1]._replace(attributes=attributes_in(attributes))
             attributes.clear()
         if tag == "track":
@@ -165,6 +180,12 @@ def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass], 
     return names, keypoints, {_text_in(text, _ATTRIBUTE) for text in numbers}
 
 
+def _marks(values: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:
+    """Numbers that CVAT has for shapes, of which any is not 0."""
+    texts = {name: values.get(name, "") for name in names}
+    return {name: int(text) if is_label(text) else 0 for name, text in texts.items()}
+
+
 def _value(text: str, *, is_number: bool) -> str | float:
     """The value of an attribute: a number if it is declared as one, and is one."""
     for kind in (int, float) if is_number else ():
@@ -195,19 +216,34 @@ def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
     name = values.get("label", "")
+    try:
+        return _drawn(where, name, shape, values)
+    except ValueError as error:
+        return AnnotatedObject(where, name, fault=str(error))
+
+
+def _drawn(where: str, name: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
+    degrees = to_float(values.get("rotation") or 0) % 360
     if shape == "box":
-        try:
-            xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
-        except ValueError as error:
-            return AnnotatedObject(where, name, fault=str(error))
+        xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
         corners: Corners = (xmin, ymin, xmax, ymax)
-        if degrees := to_float(values.get("rotation") or 0) % 360:
+        if degrees:
             return rotated_object(where, name, corners, degrees)
         return AnnotatedObject(where, name, corners, "box")
+    if shape == "ellipse":
+        x, y, across, down = checked_numbers(values, ("cx", "cy", "rx", "ry"))
+        return outlined(where, name, ellipse(x, y, across, down, math.radians(degrees)))
+    if shape == "mask":
+        left, top, width, height = map(int, checked_numbers(values, _PART))
+        counts = [text.strip() for text in values.get("rle", "").split(",")]
+        if not all(map(str.isdecimal, counts)):
+            raise ValueError(f"invalid rle {values.get('rle')!r:.60}; expected run lengths")
+        runs = {"counts": [*map(int, counts)], "size": [height, width], "by_row": True}
+        outline = json.dumps({**runs, "x": left, "y": top})
+        return AnnotatedObject(where, name, (left, top, left + width, top + height), outline)
     points = _points(values)
     if points is None or (shape == "polygon" and len(points) < 2):
-        fault = f"invalid points {values.get('points')!r:.60}; expected x,y;x,y"
-        return AnnotatedObject(where, name, fault=fault)
+        raise ValueError(f"invalid points {values.get('points')!r:.60}; expected x,y;x,y")
     if shape == "points":
         seen = _visibility(values)
         return object_of_points(where, name, [value for x, y in points for value in (x, y, seen)])
@@ -247,14 +283,15 @@ class Cvat(
         features={OBJECT_TRACK: "int64"},
     ),
 ):
-    """Images with boxes and polygons in CVAT's XML format.
+    """Images with boxes, polygons, ellipses and masks in CVAT's XML format.
 
-    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
+    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Outlines
     become the boxes around them; if any box is rotated, all have corners, as in `Dota`. Subsets
     become splits. Labels have the order of the file, from 1. Skeletons and shapes of points have
     keypoints, and the box around those that are labelled: those that are not `outside`. Attributes
     of shapes become `image/object/attribute/NAME`: numbers if CVAT declares numbers and every
-    object has one, otherwise texts.
+    object has one, otherwise texts. `occluded` (0 or 1) and `group_id` are attributes as
+    well, if any box or outline has one.
 
     Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
     `outside`; other frames of the task have no objects.

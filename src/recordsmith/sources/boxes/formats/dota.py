@@ -26,15 +26,16 @@ from recordsmith.sources.files.name_files import read_lines
 
 _ABOUT_IMAGE = ("imagesource:", "gsd:", "acquisition")
 _FOLDER = re.compile(r"(^|/)(labeltxt|annfiles)[^/]*/", re.IGNORECASE)
+_OF_UPRIGHT = re.compile(r"(reclabeltxt|_hbb)[^/]*/", re.IGNORECASE)
 _EXPECTED = "expected x and y of four corners, a class and its difficulty, an integer"
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file begins like DOTA's: with lines about the image, or rows of an object each."""
+    """Whether a file begins like DOTA's: with a line about the image, or rows of an object each."""
     rows, about = first_rows(head), tuple(map(str.encode, _ABOUT_IMAGE))
-    objects = [row for row in rows if not row[0].startswith(about)]
-    is_known = not objects or are_rows(objects, (9, 10), text=8)
-    return bool(rows) and is_known and all(map(bytes.isdigit, chain(*(row[9:] for row in objects))))
+    is_known = are_rows(rows, (9, 10), text=8)
+    is_known = is_known and all(map(bytes.isdigit, chain(*(row[9:] for row in rows))))
+    return is_known or (bool(rows) and rows[0][0].startswith(about))
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -83,3 +84,6 @@ class Dota(
     Example:
         rs.pack(rs.Dota("DOTA"), "packed")
     """
+
+    def _documents(self, documents: list[str]) -> list[str]:
+        return [path for path in documents if not _OF_UPRIGHT.search(path)] or documents
