@@ -14,7 +14,7 @@ from recordsmith.support.errors import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
     *("--any-rank", "--blend", "--box-format", "--count-by", "--default", "--defaults"),
-    *("--confidence", "--several"),
+    "--several",
     *("--dtype", "--flip-pairs", "--mask", "--normalise", "--points", "--prefix"),
     *("--element-spec", "--epochs", "--errors", "--exact", "--features", "--frames"),
     *("--interpolation", "--kinds", "--last-batch", "--length", "--long-documents"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -14,22 +17,17 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Source
 
+from ..raising import raises
 from ..reading import read_sample
-from .annotated import image, write
+from .annotated import image, read, write
+from .source_contract import SourceContract
 
 LABEL, TEXT, CONFIDENCE = (f"image/class/{name}" for name in ("label", "text", "confidence"))
 Truth = Mapping[str, Mapping[str, int] | None]
 """For each image its classes with 1, or 0 for those that it verifiably has not; None if unknown."""
 
 NAMES = ("cat", "Dog", "wild_boar", "Größe", "5_o_Clock_Shadow", "x", "&<y>", "null")
-PIXELS = {}
-
-
-def _photo(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if "" not in PIXELS:
-        PIXELS[""] = image(path)
-    path.write_bytes(PIXELS[""])
+BOX = '<box label="x" xtl="4" ytl="5" xbr="14" ybr="15"/>'
 
 
 def _positive(labels: Mapping[str, int] | None) -> list[str]:
@@ -49,18 +47,10 @@ def _cvat(root: Path, truth: Truth, shape: str = "") -> Source:
     return rs.Cvat(root)
 
 
-def _cvat_with_boxes(root: Path, truth: Truth) -> Source:
-    return _cvat(root, truth, '<box label="x" xtl="4" ytl="5" xbr="14" ybr="15"/>')
-
-
 def _labelme(root: Path, truth: Truth) -> Source:
     for name, labels in truth.items():
-        flags = (
-            None
-            if labels is None
-            else {"never": False, **{key: bool(v) for key, v in labels.items()}}
-        )
-        document = {"version": "5", "flags": flags or {}, "shapes": [], "imagePath": name}
+        flags = {} if labels is None else {"never": False, **dict.fromkeys(labels, True)}
+        document = {"version": "5", "flags": flags, "shapes": [], "imagePath": name}
         write(root / f"{name[:-4]}.json", json.dumps(document))
     return rs.LabelMe(root)
 
@@ -97,24 +87,20 @@ def _open_images(root: Path, truth: Truth) -> Source:
     return rs.ImageLabels(root)
 
 
-def _rows(
-    root: Path, truth: Truth, cell: Callable[[str, Mapping[str, int]], str], file: str, first: str
-) -> list[str]:
+def _rows(path: Path, truth: Truth, first: str, default: int | str) -> list[str]:
     names = _used(truth)
-    rows = [
-        ",".join((name, *(cell(n, labels or {}) for n in names))) for name, labels in truth.items()
-    ]
-    write(root / file, "\n".join([",".join((first, *names)), *rows]))
+    rows = ([name, *((of or {}).get(n, default) for n in names)] for name, of in truth.items())
+    write(path, "\n".join(",".join(map(str, row)) for row in ([first, *names], *rows)))
     return names
 
 
 def _roboflow(root: Path, truth: Truth) -> Source:
-    _rows(root, truth, lambda name, labels: f" {labels.get(name, 0)}", "_classes.csv", "filename")
+    _rows(root / "_classes.csv", truth, "filename", " 0")
     return rs.Table(root)
 
 
 def _columns(root: Path, truth: Truth) -> Source:
-    names = _rows(root, truth, lambda name, labels: str(labels.get(name, "")), "x.csv", "file")
+    names = _rows(root / "x.csv", truth, "file", "")
     return rs.Table(root, table="x.csv", image_column="file", label_columns=names)
 
 
@@ -127,35 +113,23 @@ def _lists(root: Path, truth: Truth) -> Source:
     return rs.Table(root, table="x.jsonl", image_column="file", label_column="tags")
 
 
-def _separated(root: Path, truth: Truth) -> Source:
-    write(
-        root / "x.csv",
-        "\n".join(["file,tags", *(f"{n},{' | '.join(_positive(of))}" for n, of in truth.items())]),
-    )
-    return rs.Table(
-        root, table="x.csv", image_column="file", label_column="tags", label_separator="|"
-    )
-
-
-def _bracketed(root: Path, truth: Truth) -> Source:
-    write(
-        root / "x.csv",
-        "\n".join(["file,tags", *(f'{n},"{_positive(of)}"' for n, of in truth.items())]),
-    )
-    return rs.Table(root, table="x.csv", image_column="file", label_column="tags")
+def _cells(root: Path, truth: Truth, cell: Callable[[list[str]], str], **options: Any) -> Source:
+    rows = ["file,tags", *(f'{name},"{cell(_positive(of))}"' for name, of in truth.items())]
+    write(root / "x.csv", "\n".join(rows))
+    return rs.Table(root, table="x.csv", image_column="file", label_column="tags", **options)
 
 
 FORMS: Mapping[str, tuple[Callable[[Path, Truth], Source], str]] = {
     "cvat": (_cvat, "empty"),
-    "cvat with boxes": (_cvat_with_boxes, "empty"),
+    "cvat with boxes": (partial(_cvat, shape=BOX), "empty"),
     "labelme": (_labelme, "empty absent"),
     "celeba": (_celeba, "empty"),
     "open images": (_open_images, "negative"),
     "roboflow": (_roboflow, "empty"),
     "columns": (_columns, "absent negative"),
     "lists": (_lists, "empty absent"),
-    "separated": (_separated, "empty"),
-    "bracketed": (_bracketed, "empty"),
+    "separated": (partial(_cells, cell=" | ".join, label_separator="|"), "empty"),
+    "bracketed": (partial(_cells, cell=str), "empty"),
 }
 """How a set is written, and what its images may be besides having classes."""
 
@@ -198,7 +172,7 @@ def test_lists_are_those_that_were_written(form: str, seeds: range, tmp_path: Pa
     for seed in seeds:
         truth, root = _random(form, seed), tmp_path / f"{seed}"
         for name in truth:
-            _photo(root / "images" / name if form in ("celeba", "cvat") else root / name)
+            image(root / "images" / name if form in ("celeba", "cvat") else root / name)
         source = FORMS[form][0](root, truth)
         listing = source.list_samples()
         negatives = "negative" in FORMS[form][1]
@@ -223,3 +197,125 @@ def test_lists_are_those_that_were_written(form: str, seeds: range, tmp_path: Pa
             for name, example in found.items():
                 names = listing.class_names if "webdataset" in folder.name else dataset.class_names
                 _check(example, names, truth[name], negatives=negatives)
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
+        truth = {f"{number}.jpg": {"a": 1, "b": number % 2} for number in range(6)}
+        for name in truth:
+            image(folder / "img" / name)
+        rows = "\n".join(f"{name} {number // 2}" for number, name in enumerate(truth))
+        write(folder / "list_eval_partition.txt", rows)
+        return _celeba(folder, truth)
+
+
+@pytest.mark.parametrize("form", ["cvat", "open images", "columns", "lists"])
+def test_splits_have_their_shares_of_the_rarest_class(form: str, tmp_path: Path) -> None:
+    """All images have one class, and eight of twenty another one: two each."""
+    names = dict(enumerate(name for name in "abcd" for _ in range(2)))
+    truth = {f"{n}.jpg": {"x": 1, **({names[n]: 1} if n in names else {})} for n in range(20)}
+    if form == "open images":  # those that are verified to be absent do not count
+        truth = {name: {**dict.fromkeys("abcd", 0), **of} for name, of in truth.items()}
+    for name in truth:
+        image(tmp_path / "in" / name)
+    source = FORMS[form][0](tmp_path / "in", truth)
+    rs.pack(source, tmp_path / "out", splits={"p": 0.5, "q": 0.5}, stratify=True)
+    for split in "pq":
+        found = Counter(
+            text.decode()
+            for example in rs.open(tmp_path / "out", split)
+            for text, share in zip(
+                example[TEXT], example.get(CONFIDENCE, [1] * len(example[TEXT])), strict=True
+            )
+            if share
+        )
+        assert found == {"x": 10, **dict.fromkeys("abcd", 1)}
+
+
+CELEBA, ROWS = "list_attr_celeba.txt", "labels.csv"
+HEAD = "ImageID,Source,LabelName,Confidence\n0,v,/m/a,1\n"
+FAULTS: list[tuple[str, str, str]] = [
+    # a file, its content, and what the error says besides the file
+    (CELEBA, "2\na b\n0.jpg 1 -1\n1.jpg 1 0\n", "line 4: found '0'; expected 1 or -1 for each"),
+    (CELEBA, "2\na b\n0.jpg 1 -1\n1.jpg 1\n", "line 4: found 1 attributes"),
+    (CELEBA, "3\na b\n0.jpg 1 -1\n\n1.jpg 1 1\n", "line 1: found 2 rows; its first line has 3"),
+    (CELEBA, "1\na a\n0.jpg 1 -1\n", "line 2: the names of attributes"),
+    (CELEBA[:-3] + "csv", "image_id, a,b\n0.jpg,1,-1\n1.jpg,1,x\n", "line 3: found 'x'"),
+    (CELEBA[:-3] + "csv", "image_id,a,a\n0.jpg,1,-1\n", "line 1: the names of attributes"),
+    (ROWS, f"{HEAD}1,v,/m/a,1.5\n", "line 3: found '1,v,/m/a,1.5'; .*confidence from 0 to 1"),
+    (ROWS, f"{HEAD}1,v,/m/a,nan\n", "line 3: "),
+    (ROWS, f"{HEAD}1,v,,1\n", "line 3: "),
+    (ROWS, f"{HEAD}1,v\n", "line 3: "),
+    (ROWS, f"{HEAD}\n,v,/m/a,1\n", "line 4: "),
+    ("x.csv", "file,a,b\n0.jpg,1,2\n", "line 2, column 'b': '2'; expected 0 or 1"),
+    ("x.csv", "file,a,b\n0.jpg,yes,\n", "line 2, column 'a': 'yes'; expected 0 or 1"),
+    ("x.csv", "file,a,b\n0.jpg,1,0\n1.jpg,-1,\n",
+     "0 and -1: 0 in .*line 2, column 'b' and -1 in .*line 3, column 'a'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "content", "problem"), FAULTS)
+def test_faults_are_named(tmp_path: Path, file: str, content: str, problem: str) -> None:
+    for name in ("0.jpg", "1.jpg"):
+        image(tmp_path / name)
+    write(tmp_path / file, content)
+    options: Any = {"table": file, "image_column": "file", "label_columns": "a, b"}
+    source = rs.Table(tmp_path, **options) if file == "x.csv" else rs.ImageLabels(tmp_path)
+    with raises(rs.SourceError, match=problem) as caught:
+        source.list_samples()
+    assert file in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("label_columns", {"label_columns": "a,b", "label_column": "a"}),
+        ("label_columns", {"label_columns": "a,,b"}),
+        ("label_columns", {"label_columns": ["a", "a"]}),
+        ("label_columns", {"label_columns": []}),
+        ("label_columns", {"label_columns": "a,c"}),
+        ("label_columns", {"label_columns": "a,b", "image_column": None}),
+    ],
+)
+def test_wrong_columns(tmp_path: Path, option: str, options: dict[str, Any]) -> None:
+    image(tmp_path / "0.jpg")
+    table = write(tmp_path / "x.csv", "file,a,b\n0.jpg,1,0\n")
+    with raises(rs.OptionError, option=option):
+        rs.Table(table, **{"image_column": "file", **options}).list_samples()
+
+
+def test_classes_of_a_label_map(tmp_path: Path) -> None:
+    """An unknown class is a fault of its image; CelebA's columns have the numbers of the map."""
+    for name in ("0.jpg", "1.jpg"):
+        image(tmp_path / name)
+    items = (f"item {{ id: {number} name: '{name}' }}" for number, name in ((3, "b"), (8, "a")))
+    label_map = write(tmp_path / "map.pbtxt", "\n".join(items))
+    write(tmp_path / CELEBA, "2\na b c\n0.jpg 1 1 -1\n1.jpg 1 -1 1\n")
+    listing = rs.ImageLabels(tmp_path, label_map=label_map).list_samples()
+    features, _ = read(listing, 0)
+    assert (features[LABEL], features[TEXT]) == ([8, 3], [b"a", b"b"])
+    with raises(rs.SourceError, path=CELEBA, match="1.jpg, line 4: class 'c'"):
+        read(listing, 1)
+
+
+def test_several_confidences_of_a_class(tmp_path: Path) -> None:
+    """The highest one is stored, with a note; the text of a class may name several."""
+    image(tmp_path / "0.jpg")
+    write(tmp_path / ROWS, f"{HEAD}0,w,/m/a,0.25\n0,v,/m/b,0.5\n")
+    write(tmp_path / "class-descriptions.csv", '/m/a,"cat"\n/m/b,"cat"\n')
+    features, notes = read(rs.ImageLabels(tmp_path).list_samples(), 0)
+    assert features[TEXT] == [b"cat", b"cat (/m/b)"]
+    assert features[CONFIDENCE] == [1, 0.5]
+    assert [where for _, where in notes] == ["labels.csv, line 3: cat"]
+
+
+def test_hugging_face_columns_give_way_to_columns_of_0_and_1(tmp_path: Path) -> None:
+    """A column with class names is not the class where others are chosen."""
+    arrow = pytest.importorskip("pyarrow")
+    image(tmp_path / "0.jpg")
+    described = {"info": {"features": {"label": {"_type": "ClassLabel", "names": ["x", "y"]}}}}
+    table = arrow.table({"file": ["0.jpg"], "label": [1], "a": [1], "b": [0]})
+    table = table.replace_schema_metadata({"huggingface": json.dumps(described)})
+    source = rs.Table(table, image_column="file", images=tmp_path, label_columns=["a", "b"])
+    (sample,) = source.list_samples().samples
+    assert read_sample(source, sample)[TEXT] == [b"a"]

@@ -223,6 +223,26 @@ def test_facets_count_the_records_of_each_value(open_viewer: Any, tmp_path: Path
     assert part["score"]["counts"] == np.histogram(scores[2::3], edges)[0].tolist()
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_facets_of_several_classes(open_viewer: Any, tmp_path: Path, is_kept: bool) -> None:
+    """Those of confidence 0 do not count, also where other values are kept next to the file."""
+    examples = []
+    for n in range(30):
+        labels = {n % 3: n % 2 / 1} if is_kept else {n % 4: 1.0, 4: n % 2 / 1, 5 + n: 0.0}
+        texts = [f"c{label}" for label in labels]
+        values = {"label": [*labels], "text": texts, "confidence": [*labels.values()]}
+        examples.append({f"image/class/{name}": of for name, of in values.items()})
+    path = tmp_path / "packed"
+    kept = ["image/class/label"] if is_kept else []
+    rs.pack(rs.Rows(examples), path, numbers_of=kept)
+    counts = {0: 5, 1: 5, 2: 5} if is_kept else {0: 8, 1: 8, 2: 7, 3: 7, 4: 15}
+    facets = {facet["key"]: facet for facet in open_viewer(path).poll("/api/facets")["facets"]}
+    for key, name in (("label", str), ("text", '"c{}"'.format)):
+        values = facets[f"image/class/{key}"]["values"]
+        found = {each["literal"]: each["count"] for each in values}
+        assert found == {name(label): count for label, count in counts.items()}
+
+
 def test_completions(open_viewer: Any, tmp_path: Path) -> None:
     examples = [{"label": n % 2, "a b": ["x", "yz"][n % 2]} for n in range(10)]
     client = open_viewer(write(tmp_path / "a.tfrecord", examples))

@@ -73,7 +73,7 @@ class Object:
 
 _NO_BOXES = (
     "no record has boxes, so the annotations are empty; to keep the class of each image, export to "
-    "the format folder"
+    "the format folder, or huggingface if images have several"
 )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.format.example import Features, keys
+from recordsmith.format.example import Features
+from recordsmith.format.example.class_lists import have_class_lists
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.lazy import LazyTable
 
@@ -75,10 +76,7 @@ class Exporter(ABC):
 
 def refuse_several_classes(dataset: Dataset, why: str, format: str) -> None:
     """Raise OptionError if images have lists of classes, as far as the schema shows."""
-    known = dataset.view.preview_schema()[0].features
-    labels = [known[key] for key in (keys.CLASS_LABEL, keys.CLASS_TEXT) if key in known]
-    are_lists = any(of.max_length > max(1, of.min_length) for of in labels)
-    if are_lists or keys.CLASS_CONFIDENCE in known:
+    if have_class_lists(dataset.view.preview_schema()[0]):
         raise OptionError(
             f"images have several classes, and {why}",
             option="format",

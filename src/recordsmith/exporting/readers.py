@@ -17,12 +17,11 @@ from typing import Literal, NamedTuple, get_args
 from recordsmith.checking import PAYLOADS, Inspection, inspect
 from recordsmith.dataset import Paths, is_split_slice, locate
 from recordsmith.dataset import open as open_dataset
-from recordsmith.format.example import FeatureSchema, Schema
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.class_lists import CLASS_LISTS, have_class_lists
 from recordsmith.format.example.keys import (
     BOX,
     CLASS_CONFIDENCE,
-    CLASS_LABEL,
-    CLASS_TEXT,
     KEYPOINT_X,
     is_class_key,
     is_mask_key,
@@ -88,7 +87,9 @@ _DECODED_BY_TENSORFLOW = frozenset(("bmp", "gif", "jpeg", "png"))
 _DECODED_BY_DALI = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
 _TYPES = {"bytes": "string", "float": "float32", "int64": "int64"}
 _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
-_MULTI_HOT = f"rs.MultiHot({CLASS_LABEL!r}) makes rows of 0 and 1 of them"
+_SEVERAL_CLASSES = (
+    "images have several classes; rs.MultiHot('image/class/label') makes rows of 0 and 1 of them"
+)
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
 _MAX_COMMENT = 200
@@ -197,8 +198,8 @@ def _describe(paths: Paths, split: str | None, progress: Progress | None) -> _De
             left_out += _why_left_out(
                 key, "its kind varies" if feature.kind == "mixed" else "it has no values"
             )
-        elif _are_several(key, schema):
-            left_out += _why_left_out(key, f"images have several classes; {_MULTI_HOT}")
+        elif key in (*CLASS_LISTS, CLASS_CONFIDENCE) and have_class_lists(schema):
+            left_out += _why_left_out(key, _SEVERAL_CLASSES)
         else:
             fields.append(_field(key, feature, headers.get(key, []), inspection))
     note = format_count(inspection.record_count, "record")
@@ -206,14 +207,6 @@ def _describe(paths: Paths, split: str | None, progress: Progress | None) -> _De
         note += f" of the splits {', '.join(inspection.splits)}; use --split to select one"
     files = [shard.path for shard in inspection.shards]
     return _Description(name, split, files, inspection.compression, note, fields, left_out)
-
-
-def _are_several(key: str, schema: Schema) -> bool:
-    """Whether a feature has the classes of images, and these may have several."""
-    if key not in (CLASS_LABEL, CLASS_TEXT, CLASS_CONFIDENCE):
-        return False
-    known = schema.features[key]
-    return CLASS_CONFIDENCE in schema.features or known.max_length > max(1, known.min_length)
 
 
 def _field(

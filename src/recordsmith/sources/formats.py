@@ -48,7 +48,7 @@ _SOURCES = {
     "kitti": ("boxes.formats.kitti.Kitti", "label_map boxes drawn class_from"),
     "image-labels": (
         "boxes.formats.image_labels.ImageLabels",
-        "annotations images label_map boxes drawn",
+        "annotations images label_map",
     ),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",

@@ -10,7 +10,7 @@ import heapq
 import json
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from recordsmith.checking import Hashes, LabelCounter, ValueSample, hash_positions
 from recordsmith.dataset import key_text
 from recordsmith.format.example import BytesArray, FeatureSchema, RaggedArray, keys
-from recordsmith.format.example.class_lists import are_positive
-from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.format.example.class_lists import CLASS_LISTS, positive_classes
+from recordsmith.support.buffers import Int64Array
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.scans import Scan, ViewKey
@@ -106,7 +106,10 @@ class _Counting(Scan):
                 hashes = hash_positions(positions)
                 with self._lock:
                     for key in counted:
-                        self._facets[key].add(_positive(key, columns), positions, hashes)
+                        column = columns.get(key)
+                        if column is not None and key in CLASS_LISTS:
+                            column = positive_classes(column, columns.get(keys.CLASS_CONFIDENCE))
+                        self._facets[key].add(column, positions, hashes)
                 del columns
 
     def _passes(self) -> list[list[str]]:
@@ -115,6 +118,8 @@ class _Counting(Scan):
         kept = self._records.kept_keys(self._key.split, [*self._facets, *filtered])
         if not kept.issuperset(filtered):
             kept = set()
+        if keys.CLASS_CONFIDENCE in self._facets.keys() - kept:
+            kept = kept.difference(CLASS_LISTS)  # to be read together
         passes = [key for key in self._facets if key in kept], self._facets.keys() - kept
         return [list(chosen) for chosen in passes if chosen]
 
@@ -233,17 +238,6 @@ class _Facet:
             "sampled": len(sample) if len(sample) < self._finite else None,
             "missing": self._missing,
         }
-
-
-def _positive(key: str, columns: Mapping[str, Any]) -> RaggedArray | None:
-    """Return a column; of classes of images, without those of confidence 0."""
-    column, confidence = columns.get(key), columns.get(keys.CLASS_CONFIDENCE)
-    if column is None or confidence is None or key not in (keys.CLASS_LABEL, keys.CLASS_TEXT):
-        return column
-    chosen = np.flatnonzero(are_positive(column, confidence, keys.CLASS_CONFIDENCE))
-    owners = np.repeat(np.arange(len(column)), column.lengths)[chosen]
-    counts = np.bincount(owners, minlength=len(column))
-    return RaggedArray(column.values[chosen], offsets_from_lengths(counts))
 
 
 def _rank(item: tuple[Any, int]) -> tuple[int, bool, Any]:

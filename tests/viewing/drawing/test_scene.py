@@ -217,6 +217,11 @@ def test_class_and_name() -> None:
     assert scene_of(image | {"label": -1}, ("x", "y")).text == "-1"
     assert scene_of(image).text == ""
     assert scene_of(image | {"label": [1, 2]}).label is None
+    several = {"image/class/label": [1, 0, 2], "image/class/text": ["rose", "tulip", "a\nb"]}
+    for shares, text in (([1.0, 0, 0], "rose"), ([1.0, 0, 0.5], "rose, a·b"), ([0.0] * 3, "")):
+        scene = scene_of(image | several | {"image/class/confidence": shares})
+        assert (scene.label, scene.text) == (None, text)
+    assert scene_of(image | several).text == "rose, tulip, a·b"
 
 
 POINTS = {"x": [0.25, 0.5, 0.75, 1], "y": [0, 0.5, 0.5, 1], "visibility": [2, 1, 0, 2]}

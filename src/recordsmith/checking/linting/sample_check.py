@@ -32,6 +32,7 @@ from recordsmith.checking.linting.sample_images import (
 )
 from recordsmith.checking.linting.similar_images import SHAPE_BYTES, shape_of
 from recordsmith.format.example import keys
+from recordsmith.format.example.class_lists import positive_values
 from recordsmith.format.example.feature_values import first_value, values_of
 from recordsmith.image import (
     MAX_PIXELS,
@@ -333,17 +334,11 @@ def wrong_extension(name: str, format_: str) -> str | None:
 
 
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
-    confidence = values_of(features.get(keys.CLASS_CONFIDENCE))
     for key in _CLASS_KEYS:
-        values = [int(v) for v in values_of(features.get(key)) if isinstance(v, (int, np.integer))]
-        if key == keys.CLASS_LABEL and len(confidence) == len(values):
-            values = [label for label, share in zip(values, confidence, strict=True) if share > 0]
-        elif (
-            key == keys.CLASS_LABEL
-            and values
-            and keys.CLASS_TEXT not in features
-            and is_one_hot(len(values), min(values), max(values))
-        ):
+        known = positive_values(features, key)
+        values = [int(value) for value in known if isinstance(value, (int, np.integer))]
+        may_be_hot = key == keys.CLASS_LABEL and values and keys.CLASS_TEXT not in features
+        if may_be_hot and is_one_hot(len(values), min(values), max(values)):
             values = [label for label, value in enumerate(values) if value]
         yield from values
 

@@ -27,15 +27,9 @@ from recordsmith.checking.statistics.mask_stats import DecodeMask, MaskBuilder, 
 from recordsmith.checking.statistics.number_stats import NumberBuilder
 from recordsmith.checking.statistics.sampling import Builder, Hashes, hash_positions
 from recordsmith.format.example import BytesArray, context_as_example
+from recordsmith.format.example.class_lists import CLASS_LISTS
 from recordsmith.format.example.kernel.payloads import classify_many
-from recordsmith.format.example.keys import (
-    CLASS_CONFIDENCE,
-    CLASS_LABEL,
-    CLASS_TEXT,
-    MASK,
-    MASK_DTYPE,
-    is_mask_key,
-)
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, MASK, MASK_DTYPE, is_mask_key
 from recordsmith.format.example.payload import PAYLOAD_KINDS
 from recordsmith.format.example.spans import (
     have_many_entries,
@@ -184,9 +178,13 @@ class RecordBuilder(Builder):
             feature.add(block, places, hashes)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
-                positive = _positive(block, blocks)
-                for piece in block.pieces():
-                    counter.add(piece.values if positive is None else piece.values[positive])
+                has_shares = key in CLASS_LISTS and CLASS_CONFIDENCE in blocks
+                shares = blocks[CLASS_CONFIDENCE].values.get("float") if has_shares else None
+                for _, values, *_ in block.pieces():
+                    if isinstance(shares, np.ndarray) and len(shares) == len(values):
+                        counter.add(values[np.flatnonzero(shares > 0)])
+                    else:
+                        counter.add(values)
             if block.contents[2]:
                 self._add_images(feature, block, places)
             elif key == MASK and "bytes" in block.values:
@@ -246,14 +244,3 @@ class RecordBuilder(Builder):
             if len(self.left_out) >= MAX_LEFT_OUT:
                 return
             self.left_out.add(key)
-
-
-def _positive(block: FeatureBlock, blocks: Mapping[str, FeatureBlock]) -> Int64Array | None:
-    """The numbers of the classes with a confidence above 0; None if not all of them have one."""
-    confidence = blocks.get(CLASS_CONFIDENCE)
-    if block.key not in (CLASS_LABEL, CLASS_TEXT) or confidence is None or block.long_list:
-        return None
-    known, rows = confidence.values.get("float"), [*block.rows.values()]
-    if known is None or len(rows) != 1 or not np.array_equal(rows[0], confidence.rows["float"]):
-        return None
-    return np.flatnonzero(known > 0)  # type: ignore[operator]

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import BytesArray, Column, FeatureSpec, Kind, RaggedArray, Schema
-from recordsmith.format.example.class_lists import are_positive
-from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL, CLASS_TEXT
+from recordsmith.format.example.class_lists import CLASS_LISTS, positive_classes
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_TEXT
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.numbers import as_dtype, check_dtype, corrupt, number_type, row_of
 from recordsmith.support.errors import OptionError, option
@@ -266,7 +266,7 @@ class MultiHot(_Hot):
     """A row for each record, with a 1 at the number of each of its classes: (batch, classes).
 
     A record without the feature has a row of zeros, like one with an empty list; `Present` shows
-    the difference. A class that was verified to be absent, with the confidence 0, is a zero.
+    the difference. A class with the number 0 in `image/class/confidence` is absent: a zero.
 
     Attributes:
         key: the key of the feature in the records: lists of whole numbers or texts, or vectors.
@@ -276,45 +276,27 @@ class MultiHot(_Hot):
             class, which needs `classes`. Default: numbers or names, but a list that could be
             either, of `classes` numbers that are all 0 or 1, is an error.
         class_names: as in `Label`, for records that store names.
-        confidence: the key of a feature with a number for each class of the list, 0 for a class
-            that the image does not have. Default: `image/class/confidence` for the labels or texts
-            next to it, if records have it.
 
     Example:
         features = {"tags": rs.MultiHot("image/object/class/label", classes=20)}
     """
 
     _: KW_ONLY
-    confidence: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.stored == "vector" and self.confidence is not None:
-            raise OptionError(
-                f"{option('confidence')} is for lists of classes, not for vectors",
-                option="confidence",
-                value=self.confidence,
-                remedy=f"Leave out {option('confidence')}.",
-            )
+    has_confidence: bool = field(default=False, init=False, repr=False)
 
     def requests(self) -> dict[str, ColumnRequest]:
         kinds = NUMBERS if self.stored == "vector" else _KINDS
-        requests = {self.key: ColumnRequest(kinds, "ragged")}
-        if self.confidence is not None:
-            requests[self.confidence] = ColumnRequest(NUMBERS, "ragged")
-        return requests
+        more = {CLASS_CONFIDENCE: ColumnRequest(NUMBERS, "ragged")} if self.has_confidence else {}
+        return {self.key: ColumnRequest(kinds, "ragged"), **more}
 
     def for_schema(self, schema: Schema) -> Self:
         known, texts = schema.features.get(self.key), schema.features.get(CLASS_TEXT)
-        confidence, stored = self.confidence, self.stored
-        is_standard = self.key in (CLASS_LABEL, CLASS_TEXT) and stored != "vector"
-        if is_standard and confidence is None and CLASS_CONFIDENCE in schema.features:
-            confidence = CLASS_CONFIDENCE
-        are_parallel = known is not None and texts is not None and is_standard
-        if confidence is not None or (are_parallel and known.max_length == texts.max_length):  # type: ignore[union-attr]
-            stored = "numbers"
-        if (confidence, stored) != (self.confidence, self.stored):
-            return replace(self, confidence=confidence, stored=stored)
+        if known is not None and self.key in CLASS_LISTS and self.stored != "vector":
+            has_confidence = CLASS_CONFIDENCE in schema.features
+            if has_confidence or (texts is not None and known.max_length == texts.max_length):
+                feature = replace(self, stored="numbers")
+                object.__setattr__(feature, "has_confidence", has_confidence)
+                return feature
         if known is None or known.kind not in NUMBERS or known.min_length != known.max_length:
             return self
         is_vector, count = known.max_length == self.classes, known.max_length
@@ -349,13 +331,11 @@ class MultiHot(_Hot):
                 found = f"{counted(self.count, 'number')}, 0 or 1, as many as there are classes"
                 row = int(full[np.argmax(is_unclear)])
                 raise corrupt(self.key, "is ambiguous", row, found, remedy=_DECLARE)
+        confidence: Any = rows.columns.get(CLASS_CONFIDENCE)
+        positive = positive_classes(column, confidence) if self.has_confidence else column
         hot = np.zeros((len(lengths), self.count), number_type(self.dtype))
-        owners, numbers = np.repeat(np.arange(len(lengths)), lengths), self._numbers(column).values
-        if self.confidence is not None:
-            confidence: Any = rows.columns[self.confidence]
-            is_positive = are_positive(column, confidence, self.confidence)
-            owners, numbers = owners[is_positive], numbers[is_positive]
-        hot[owners, numbers] = 1
+        owners = np.repeat(np.arange(len(lengths)), positive.lengths)
+        hot[owners, self._numbers(positive).values] = 1
         return (hot,)
 
 

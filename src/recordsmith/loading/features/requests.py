@@ -369,7 +369,7 @@ def _check(
     # a feature without a kind counts as present without values; a default may replace it
     may_lack = request.default is not None and known.min_length == 0
     never_fits = not known.min_length <= length <= known.max_length
-    fits = not never_fits and (may_lack or known.min_length == known.max_length)
+    fits = known.max_length == length and (may_lack or known.min_length == length)
     if never_fits or not (fits or may_skip):
         raise OptionError(
             f"feature {name!r}: {key!r} has {_range(known)}",

@@ -7,19 +7,13 @@ often it came before, and the epoch is all that a state needs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.loading.order.shuffle import BlockShuffle, PositionOrder
-from recordsmith.loading.order.weighted import (
-    ClassOrder,
-    ClassRecords,
-    DrawnInput,
-    Several,
-    read_classes,
-)
+from recordsmith.loading.order.weighted import ClassOrder, ClassRecords, DrawnInput, read_classes
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
 from recordsmith.support.number_options import count_number, whole_number
@@ -63,7 +57,7 @@ class ByClass(DrawnInput):
         classes: int,
         examples: int,
         length: int | None = None,
-        several: Several | None = None,
+        several: Literal["rarest"] | None = None,
     ) -> None:
         """Read the classes.
 

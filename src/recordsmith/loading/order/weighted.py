@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, readable_values
 from recordsmith.format.example import FeatureSpec
-from recordsmith.format.example.class_lists import are_positive, rarest_labels
-from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL
+from recordsmith.format.example.class_lists import (
+    CLASS_LISTS,
+    have_class_lists,
+    positive_classes,
+    rarest_classes,
+)
+from recordsmith.format.example.keys import CLASS_CONFIDENCE, CLASS_LABEL, CLASS_TEXT
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares, pieces
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
@@ -30,9 +35,6 @@ from recordsmith.support.errors import OptionError, option, shown_value
 from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import GroupPermutations, mix_bits, random_keys
-
-Several: TypeAlias = Literal["rarest"]
-"""Which class of a record with several counts: the one that the fewest records have."""
 
 _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
@@ -54,17 +56,23 @@ class ClassRecords(NamedTuple):
 
 
 def read_classes(
-    dataset: Dataset, by: str, several: Several | None = None, remedy: str = ""
+    dataset: Dataset, by: str, several: Literal["rarest"] | None = None, remedy: str = ""
 ) -> ClassRecords:
     """Return the records of each class; OptionError if a feature has floats, with the remedy."""
     if several is not None:
-        check_word("several", several, get_args(Several))
-    known = dataset.view.preview_schema()[0].features.get(by)
+        check_word("several", several, ("rarest",))
+    schema = dataset.view.preview_schema()[0]
+    known = schema.features.get(by)
     is_list = known is not None and known.kind == "int64" and known.max_length > 1
+    is_list |= by in CLASS_LISTS and have_class_lists(schema)
     texts: tuple[str, ...] = ()
     numbers: Any
-    if several is not None and (is_list or by == CLASS_LABEL):
-        numbers = _rarest(dataset, by)
+    if several is not None and (is_list or by == CLASS_LABEL) and by != CLASS_TEXT:
+        specs: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
+        if by == CLASS_LABEL:
+            specs[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
+        columns: dict[str, Any] = dataset.read_columns(specs)
+        numbers = rarest_classes(positive_classes(columns[by], columns.get(CLASS_CONFIDENCE)))
     elif is_list:
         raise OptionError(
             f"{by!r} has several classes in a record",
@@ -72,6 +80,7 @@ def read_classes(
             value=by,
             expected="the key of a feature with one class in each record",
             remedy=f"For the class of each record that the fewest have, pass "
+            f"{option('by', CLASS_LABEL if by == CLASS_TEXT else by)} and "
             f"{option('several', 'rarest')}.",
         )
     else:
@@ -83,20 +92,6 @@ def read_classes(
     values, strata, counts = _classes_of(numbers)
     classes = [texts[n] for n in values] if texts else values.tolist()
     return ClassRecords(classes, counts, _sorted_positions(strata, counts), _digest(strata))
-
-
-def _rarest(dataset: Dataset, by: str) -> Int64Array:
-    """Return the class of each record that the fewest records have, or -1."""
-    wanted: dict[str, Any] = {by: FeatureSpec("int64", "ragged")}
-    if by == CLASS_LABEL:
-        wanted[CLASS_CONFIDENCE] = FeatureSpec("float", "ragged")
-    columns: dict[str, Any] = dataset.read_columns(wanted)
-    labels = columns[by]
-    values, owners = labels.values, np.repeat(np.arange(len(labels)), labels.lengths)
-    if by == CLASS_LABEL:
-        positive = are_positive(labels, columns[CLASS_CONFIDENCE], CLASS_CONFIDENCE)
-        values, owners = values[positive], owners[positive]
-    return rarest_labels(values, np.bincount(owners, minlength=len(labels)))
 
 
 class DrawnInput(DatasetInput):
@@ -160,7 +155,7 @@ class Weighted(DrawnInput):
         weights: Mapping[Any, float] | str | npt.ArrayLike | None = None,
         length: int | None = None,
         with_replacement: bool = False,
-        several: Several | None = None,
+        several: Literal["rarest"] | None = None,
     ) -> None:
         """Read the classes or weights.
 

@@ -7,7 +7,6 @@ file, how such files begin, and the source that uses both.
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 import math
 import re
@@ -139,7 +138,7 @@ class AnnotationFile:
     keypoint_classes: by the name of the class; `parse` adds those that the file declares.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
-    captions: other files with captions of the same images.
+    captions: another file, with captions of the same images.
     class_from: the attribute that is the class of each object; empty for the class itself.
     has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
@@ -159,7 +158,7 @@ class AnnotationFile:
     used_classes: set[Any] = field(default_factory=set)
     keypoint_classes: dict[str, KeypointClass] = field(default_factory=dict)
     keypoints: tuple[int, ...] | None = ()
-    captions: Sequence[AnnotationFile] = ()
+    captions: AnnotationFile | None = None
     class_from: str = ""
     has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -340,8 +339,7 @@ class Entry:
     notes: (what, where) for each note on its image to make when it is read.
     fault: why it cannot be read.
     split: empty without one.
-    class_name: that of the whole image.
-    labels: those of the whole image, and perhaps their confidences, where it may have several.
+    labels: those of the whole image, as in its reference.
     """
 
     image: str
@@ -352,7 +350,6 @@ class Entry:
     notes: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
     split: str = ""
-    class_name: str | None = None
     labels: dict[str, Any] = field(default_factory=dict)
 
     def reference(self) -> dict[str, Any]:
@@ -373,12 +370,6 @@ class Entry:
         if image.notes:
             reference["left_out"] = [*map(list, image.notes)]
         return reference | self.labels
-
-    def positive(self) -> list[int]:
-        """The labels of the whole image, without those that it verifiably has not."""
-        labels: list[int] = self.labels.get("labels", [])
-        shares = self.labels.get("confidence") or itertools.repeat(1)
-        return [label for label, share in zip(labels, shares, strict=False) if share > 0]
 
 
 def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) -> Entry:

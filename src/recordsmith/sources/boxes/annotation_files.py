@@ -116,9 +116,9 @@ class SharedAnnotationSource(AnnotatedSource):
         return paths
 
     @staticmethod
-    def _captions(path: str, others: Sequence[str]) -> list[str]:  # noqa: ARG004
-        """Those of other files that have captions of the images of a file."""
-        return []
+    def _captions(path: str) -> str:  # noqa: ARG004
+        """The name of a file with captions of the images of a file, which may be missing."""
+        return ""
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
@@ -142,15 +142,13 @@ class SharedAnnotationSource(AnnotatedSource):
         used = {entry.image for entry in entries.values()}
         what = "missing from annotation files skipped"
         self._leave_unannotated(index, index.paths, used, what)
-        read = {name for f in files.values() for name in (f.name, *(c.name for c in f.captions))}
-        index.account.read(Role.ANNOTATION, {name for name in read if name in index})
+        read = [*files.values(), *filter(None, (file.captions for file in files.values()))]
+        index.account.read(Role.ANNOTATION, {file.name for file in read if file.name in index})
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
         categories = {} if self._class_from else self._categories(files.values(), classes)
-        has_objects = any(file.has_objects for file in files.values()) or any(
-            entry.objects != b"[]" for entry in listed
-        )
+        has_objects = contents.has_objects or any(file.has_objects for file in files.values())
         options = {"features": features, "is_labelled": contents.has_captions and not has_objects}
         return ListedImages(entries, classes, notices, options, categories, contents)
 
@@ -175,34 +173,32 @@ class SharedAnnotationSource(AnnotatedSource):
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
-        captions: dict[str, list[str]] = {}
+        captions: dict[str, str] = {}
         if not self._annotations:
             known = self._find(index)
             chosen = dict.fromkeys(self._chosen(known))
-            left = [path for path in known if path not in chosen]
-            captions = {path: self._captions(path, left) for path in chosen}
-            read = {other for others in captions.values() for other in others}
-            left = [path for path in left if path not in read]
+            others = {*known}.difference(chosen)
+            captions = {path: of for path in chosen if (of := self._captions(path)) in others}
+            left = sorted(others.difference(captions.values()))
             what = "of other tasks skipped"
             index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
             paths = _group_by_split([*chosen])
             places = {split: (index.root / path, path) for split, path in paths.items()}
         files = {}
         for split, (file, name) in places.items():
-            more = [
-                AnnotationFile(index.root / path, path, index.version_of(path))
-                for path in captions.get(name, ())
-            ]
-            files[split] = AnnotationFile(
+            version = size_and_version(file)[1]
+            files[split] = known_file = AnnotationFile(
                 file,
                 name,
-                common_version((size_and_version(file)[1], *(other.version for other in more))),
+                version,
                 self._masks is not None,
                 columns=self._columns,
                 features=self.box_format.features,
-                captions=more,
                 class_from=self._class_from,
             )
+            if path := captions.get(name):
+                known_file.captions = AnnotationFile(index.root / path, path)
+                known_file.version = common_version((version, index.version_of(path)))
         return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
@@ -222,7 +218,7 @@ class SharedAnnotationSource(AnnotatedSource):
             key = file, entry.split
             if key not in folders:
                 own = self._images
-                folders[key] = self._folders_of(index, *key) if own is None else [own]
+                folders[key] = _image_folders(index, *key) if own is None else [own]
             _place(index, folders[key], entry)
             name = entry.image
             if name in entries:
@@ -233,10 +229,6 @@ class SharedAnnotationSource(AnnotatedSource):
                 name = f"{name} ({len(entries)})"
             entries[name] = entry
         return entries
-
-    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
-        """Where to look for the images of an annotation file, best first."""
-        return _image_folders(index, file, split)
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:

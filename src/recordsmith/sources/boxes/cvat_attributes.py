@@ -18,9 +18,9 @@ class Attributes:
 
     def __init__(self, parser: expat.XMLParserType, data: bytes) -> None:
         """`data`: the file, which declares which attributes are numbers."""
-        self._parser = parser
+        self._parser, self._name = parser, ""
+        self._pieces: list[str] = []
         self._values: dict[str, str | float] = {}
-        self._open: list[tuple[str, list[str]]] = []
         start, end = data.find(b"<labels>"), data.find(b"</labels>")
         declared = data[start:end].split(b"<attribute>")[1:] if 0 <= start < end else []
         names = (_NAME.search(text) for text in declared if _NUMBER.search(text))
@@ -29,23 +29,19 @@ class Attributes:
         }
 
     def begin(self, name: str) -> None:
-        pieces: list[str] = []
-        self._open.append((name, pieces))
-        self._parser.CharacterDataHandler = pieces.append
+        self._name, self._pieces = name, []
+        self._parser.CharacterDataHandler = self._pieces.append
 
     def end(self) -> None:
-        if not self._open:  # of an image that is refused
+        if self._parser.CharacterDataHandler is None:  # of an image that is refused
             return
-        name, pieces = self._open.pop()
         self._parser.CharacterDataHandler = None
-        text = "".join(pieces)
-        value: str | float = text
-        if name in self._numbers:
+        value: str | float = "".join(self._pieces)
+        if self._name in self._numbers:
             with suppress(ValueError):
-                value = float(text)
-            with suppress(ValueError):
-                value = int(text)
-        self._values |= attributes_in({name: value})
+                value = float(value)
+                value = int("".join(self._pieces))
+        self._values |= attributes_in({self._name: value})
 
     def take(self) -> dict[str, str | float]:
         """The attributes of the shape that ends."""

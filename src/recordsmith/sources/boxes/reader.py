@@ -42,7 +42,7 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import LABEL_KINDS, class_features, read_image, stem_of
+from recordsmith.sources.files.images import LIST_KINDS, class_features, read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.formats import FORMATS
@@ -110,8 +110,7 @@ class AnnotatedReader(StoredReader):
         if self.has_captions:
             captions = reference.get("captions", ())
             features[keys.CAPTION] = [text.encode("utf-8", "surrogateescape") for text in captions]
-        if self.is_labelled or self.list_keys:
-            features |= class_features(sample.label, self._class_names, reference)
+        features |= class_features(sample.label, self._class_names, reference)
         if self.is_labelled:
             for what, where in reference.get("left_out", ()):
                 note(what, where)
@@ -142,7 +141,7 @@ class AnnotatedReader(StoredReader):
 
     def kinds(self) -> Mapping[str, Kind]:
         known = FORMATS[self.format].box_format.features
-        kinds: dict[str, Kind] = {key: LABEL_KINDS[key] for key in self.list_keys}
+        kinds: dict[str, Kind] = {key: LIST_KINDS[key] for key in self.list_keys}
         kinds |= {keys.CAPTION: "bytes"} if self.has_captions else {}
         if self.is_labelled:
             return kinds

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypedDict, get_args
 import numpy as np
 
 from recordsmith.dataset import background_notices
-from recordsmith.format.example.class_lists import rarest_labels
 from recordsmith.sources.boxes.annotation import AnnotationFile, BoxFormat, Contents, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
@@ -25,7 +24,12 @@ from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, not_found
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree, TreeSource
-from recordsmith.sources.files.images import LABEL_KINDS, has_image_name
+from recordsmith.sources.files.images import (
+    LIST_KINDS,
+    has_image_name,
+    list_reference,
+    rarest_labels,
+)
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
@@ -36,6 +40,11 @@ from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import PlaceLike, as_location, as_place
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_word
+
+_WITHOUT_CLASS = (
+    "Give it one, or several to another image if images may have any number; or pass "
+    f"{option('skip_errors')} to leave such images out."
+)
 
 
 class BoxOptions(TypedDict, total=False):
@@ -168,18 +177,13 @@ class AnnotatedSource(TreeSource):
             sizes[number], image = index.size_and_version(entries[name].image)
             versions[number] = common_version((image, entries[name].version))
         classes = listed.classes
-        class_names = [entries[name].class_name for name in names]
-        labels = [-1 if of is None else classes.label_of(of) for of in class_names]
         rarest = None
         if listed.contents.label_names:
-            positive = [entries[name].positive() for name in names]
-            flat = np.fromiter(itertools.chain.from_iterable(positive), np.int64)
-            lengths = np.fromiter(map(len, positive), np.int64, len(names))
-            rarest = rarest_labels(flat, lengths).astype(np.int32) if len(flat) else None
+            rarest = rarest_labels(entries[name].labels for name in names)
         samples = SampleTable(
             names,
             sizes,
-            labels=np.array(labels, np.int32) if any(class_names) else None,
+            labels=None if listed.options.get("list_keys") else rarest,
             rarest=rarest,
             splits=(splits, of_split) if splits else None,
             version=versions,
@@ -212,18 +216,33 @@ class AnnotatedSource(TreeSource):
         """The same with the classes of whole images: one of each, or lists if any has several."""
         if not listed.contents.label_names:
             return listed
-        are_alone = not listed.contents.has_objects
-        classes, entries = listed.classes, [e for e in listed.entries.values() if e.fault is None]
+        are_alone, classes = not listed.contents.has_objects, listed.classes
         if are_alone and self._label_map is None:  # without a background
             names = dict(classes.labels())
             classes = Classes({name: label for label, name in enumerate(names)}, classes.origin)
-        of_all = [entry.annotated.labels or {} for entry in entries]
-        has_confidence = any(of and set(of.values()) != {1} for of in of_all)
+        labels_of = {
+            name: entry.annotated.labels
+            for name, entry in listed.entries.items()
+            if entry.fault is None and entry.annotated.labels is not None
+        }
+        has_confidence = any({*labels.values()} - {1} for labels in labels_of.values())
         are_lists = self.box_format.has_lists or not are_alone or has_confidence
-        are_lists = are_lists or any(len(labels) > 1 for labels in of_all)
-        for entry in entries:
-            _set_classes(entry, classes, are_lists=are_lists, has_confidence=has_confidence)
-        keys = tuple(LABEL_KINDS)[: 2 + has_confidence] if are_lists else ()
+        are_lists = are_lists or max(map(len, labels_of.values()), default=0) > 1
+        known = dict(classes.labels())
+        for name, labels in labels_of.items():
+            entry, unknown = listed.entries[name], [of for of in labels if of not in known]
+            place = ", ".join(filter(None, (entry.image, entry.annotated.where)))
+            entry.annotated = entry.annotated._replace(labels=None, where="")
+            if unknown:
+                problem = f"{place}: {classes.unknown(unknown[0])}"
+                entry.fault = Fault(problem, entry.annotation)
+            elif labels or are_lists:
+                shares = {known[of]: share for of, share in labels.items()}
+                entry.labels = list_reference(shares, has_confidence=has_confidence)
+            else:
+                problem = f"{place}: no class; other images have one"
+                entry.fault = Fault(problem, entry.annotation, remedy=_WITHOUT_CLASS)
+        keys = tuple(LIST_KINDS)[: 2 + has_confidence] if are_lists else ()
         options = {**listed.options, "is_labelled": are_alone, "list_keys": keys}
         return replace(listed, classes=classes, options=options)
 
@@ -291,30 +310,6 @@ class AnnotatedSource(TreeSource):
         known = cls.box_format
         paths = itertools.islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
         return [path for path in paths if known.is_format_of(path, tree.head(path))]
-
-
-def _set_classes(entry: Entry, classes: Classes, *, are_lists: bool, has_confidence: bool) -> None:
-    """Set the classes of an image, or why that is impossible."""
-    labels, where = entry.annotated.labels, entry.annotated.where
-    place = ", ".join(filter(None, (entry.image, where)))
-    entry.annotated = entry.annotated._replace(labels=None, where="")
-    if labels is None:
-        return
-    if unknown := [name for name in labels if classes.label_of(name) is None]:
-        entry.fault = Fault(f"{place}: {classes.unknown(unknown[0])}", entry.annotation)
-    elif are_lists:
-        entry.labels = {"labels": [*map(classes.label_of, labels)]}
-        entry.labels |= {"confidence": [*labels.values()]} if has_confidence else {}
-    elif labels:
-        (entry.class_name,) = labels
-    else:
-        remedy = (
-            "Give it one, or several to another image if images may have any number; or pass "
-            f"{option('skip_errors')} to leave such images out."
-        )
-        entry.fault = Fault(
-            f"{place}: no class; other images have one", entry.annotation, remedy=remedy
-        )
 
 
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +30,17 @@ from recordsmith.stores import PlaceLike, as_folder
 
 @dataclass(frozen=True)
 class CaptionedReader(ImageReader):
-    """Reads image files with their captions, by the path of the text file in the reference."""
+    """Reads image files with their captions, from the text files in the reference."""
 
     encoding: str = "utf-8"
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        path = (sample.reference or {}).get("captions", "")
-        lines = read_lines(referenced(self.root, path), path, self.encoding) if path else []
-        return {**super().read(sample, note), CAPTION: [text.encode() for _, text in lines]}
+        captions = [
+            text.encode()
+            for path in (sample.reference or {}).get("captions", ())
+            for _, text in read_lines(referenced(self.root, path), path, self.encoding)
+        ]
+        return {**super().read(sample, note), CAPTION: captions}
 
     def kinds(self) -> Mapping[str, Kind]:
         return {CAPTION: "bytes"}
@@ -88,32 +91,29 @@ class CaptionedImages(TreeSource):
             raise no_files(index.root, expected, index)
         folders = {*map(posixpath.dirname, text_of)}
         read = [image for image in images if posixpath.dirname(image) in folders]
-        alone = sorted({*texts.values()}.difference(text_of.values()))
-        alone = [p for p in alone if posixpath.dirname(p) in folders and not is_document(p)]
-        check = Check.ANNOTATION_WITHOUT_IMAGE
-        account.leave(Reason.NO_IMAGE, alone, "text file", "without an image skipped", check)
         account.read(Role.IMAGE, read)
         account.read(Role.CAPTIONS, dict.fromkeys(text_of.values()))
+        others = [path for path in texts.values() if posixpath.dirname(path) in folders]
+        alone = sorted(path for path in account.others(others) if not is_document(path))
+        check = Check.ANNOTATION_WITHOUT_IMAGE
+        account.leave(Reason.NO_IMAGE, alone, "text file", "without an image skipped", check)
         what, check = "in folders without captions skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        others = [image for image in images if posixpath.dirname(image) not in folders]
-        account.leave(Reason.NO_ANNOTATION, others, "image", what, check)
+        account.leave(Reason.NO_ANNOTATION, account.others(images), "image", what, check)
         for path in account.others(index.paths):
             account.leave_other(path)
         splits = splits_by_folder(read)
         names = sort_splits(splits.values())
-
-        def samples() -> Iterator[Sample]:
-            for image in read:
-                (size, version), text = index.size_and_version(image), text_of.get(image)
-                reference = None
-                if text is not None:
-                    reference = {"captions": text}
-                    size += index.size_and_version(text)[0]
-                    version = common_version((version, index.version_of(text)))
-                split = splits.get(image) if len(names) > 1 else None
-                yield Sample(image, size, split=split, version=version, reference=reference)
-
-        listed = collect(samples())
+        listed = collect(
+            Sample(
+                image,
+                sum(index.size_and_version(path)[0] for path in paths),
+                split=splits.get(image) if len(names) > 1 else None,
+                version=common_version(map(index.version_of, paths)),
+                reference={"captions": paths[1:]},
+            )
+            for image in read
+            for paths in [[image, *filter(None, [named[image]])]]
+        )
         classes: tuple[str, ...] | None = None
         if self._pattern is not None:
             listed.labels, classes = classes_in_names(self._pattern, listed.names, self.root)
@@ -128,6 +128,5 @@ class CaptionedImages(TreeSource):
         ).with_account(index.tree.finish(account))
 
     def describe(self) -> Mapping[str, Any]:
-        pattern = {} if self._pattern is None else {"class_pattern": self._pattern.pattern}
-        encoding = {} if self._encoding == "utf-8" else {"encoding": self._encoding}
-        return {**super().describe(), **pattern, **encoding}
+        pattern = self._pattern and self._pattern.pattern
+        return {**super().describe(), "class_pattern": pattern, "encoding": self._encoding}

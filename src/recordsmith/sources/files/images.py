@@ -6,15 +6,21 @@ A file counts as an image if its content or its suffix is that of an image.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from recordsmith.format.example import Kind, keys
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.format.example import Kind, RaggedArray, keys
+from recordsmith.format.example.class_lists import positive_values, rarest_classes
 from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
+from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, located
 
 IMAGE_FOLDERS = (
@@ -50,32 +56,43 @@ def image_features(data: bytes, name: str) -> dict[str, Any]:
     }
 
 
-LABEL_KINDS: Mapping[str, Kind] = {
+LIST_KINDS: Mapping[str, Kind] = {
     keys.CLASS_LABEL: "int64",
     keys.CLASS_TEXT: "bytes",
     keys.CLASS_CONFIDENCE: "float",
 }
-"""Those of the classes of an image that may have several, or none."""
+"""The features of the classes of an image that may have several."""
+
+
+def list_reference(labels: Mapping[int, float], *, has_confidence: bool) -> dict[str, Any]:
+    """The labels of an image that may have several, as a part of its reference."""
+    known = {keys.CLASS_LABEL: [*labels]}
+    return known | ({keys.CLASS_CONFIDENCE: [*labels.values()]} if has_confidence else {})
+
+
+def rarest_labels(references: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.int32]:
+    """The label of each image that the fewest have; -1 for an image without any."""
+    positive = [positive_values(of, keys.CLASS_LABEL) for of in references]
+    labels = np.fromiter(itertools.chain.from_iterable(positive), np.int64)
+    lengths = offsets_from_lengths([*map(len, positive)])
+    return rarest_classes(RaggedArray(labels, lengths)).astype(np.int32)
 
 
 def class_features(
     label: int | None,
     class_names: Sequence[str | None] | None,
-    lists: Mapping[str, Any] | None = None,
+    reference: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The features of the class of an image, or of several; empty if it is not known.
-
-    lists: if images may have several, the reference with their `labels` and perhaps `confidence`.
-    """
-    labels = None if lists is None else lists.get("labels")
-    if labels is not None:
-        texts = [os.fsencode((class_names or ())[number] or "") for number in labels]
-        features: dict[str, Any] = {keys.CLASS_LABEL: [*labels], keys.CLASS_TEXT: texts}
-        known = (lists or {}).get("confidence")
-        return features if known is None else {**features, keys.CLASS_CONFIDENCE: [*known]}
-    if label is None or class_names is None:
+    """The features of the class of an image, or of those in its reference; empty if not known."""
+    if class_names is None:
         return {}
-    return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}
+    if label is not None:
+        return {keys.CLASS_LABEL: label, keys.CLASS_TEXT: os.fsencode(class_names[label] or "")}
+    if reference is None or keys.CLASS_LABEL not in reference:
+        return {}
+    lists = {key: reference[key] for key in LIST_KINDS if key in reference}
+    names = [class_names[number] or "" for number in lists[keys.CLASS_LABEL]]
+    return {**lists, keys.CLASS_TEXT: [*map(os.fsencode, names)]}
 
 
 def is_image_file(folder: Location, entry: FolderEntry) -> bool:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import LARGEST_LABEL, ClassNames, class_names_of
-from recordsmith.format.example.class_lists import rarest_labels
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.files.images import LABEL_KINDS
+from recordsmith.sources.files.images import LIST_KINDS, list_reference, rarest_labels
 from recordsmith.sources.numbered import Coding, References, RowNames, SampleTable
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.splits import sort_splits
@@ -75,43 +73,36 @@ def category_text(value: Any) -> str | None:
     return str(value) if value != "" else None
 
 
-class LabelList(NamedTuple):
-    """The classes of a row that may have several: those that it has, and those that it has not."""
-
-    names: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-
-
 class LabelColumn(CategoryColumn):
-    """The class of each row, or a list of classes: in a cell, or as columns of 0 and 1."""
+    """The class of each row: a text, or (class, confidence) of each of several."""
 
-    def __init__(self, columns: Sequence[str] = (), separator: str | None = None) -> None:
+    def __init__(
+        self, name: str | None, flags: Sequence[str] = (), separator: str | None = None
+    ) -> None:
         """
         Args:
-            columns: those of 0 and 1; none if classes are in one cell.
+            name: of the column; None without classes.
+            flags: instead of it, columns of 0 and 1, one for each class.
             separator: between the classes in a text; None for one class.
         """
         super().__init__()
-        self.columns = tuple(columns)
+        self.name, self.flags = flags[0] if flags else name, tuple(flags)
         self._separator = separator
-        self._lists: dict[tuple[str, ...], LabelList | None] = {}
-        self._lowest: dict[str, str] = {}  # where 0 and -1 occur first
+        self._cells = {"": "", "1": ""}  # where 0 and -1 occur first
+        self._pairs: dict[tuple[str, float], tuple[str, float]] = {}  # one object for all rows
 
-    @property
-    def are_lists(self) -> bool:
-        return any(isinstance(value, LabelList) for value in self.values)
-
-    @property
-    def lists(self) -> list[LabelList]:
-        """The distinct values, each as a list."""
-        return [v if isinstance(v, LabelList) else LabelList((v,)) for v in self.values]
+    def lists(self) -> list[tuple[tuple[str, float], ...]] | None:
+        """The distinct values as lists; None if no row may have several."""
+        values = self.values
+        if set(map(type, values)) <= {str}:
+            return None
+        return [value if isinstance(value, tuple) else ((value, 1.0),) for value in values]
 
     def read(self, batch: Any, name: str) -> list[Any]:
-        if not self.columns:
+        if not self.flags:
             return batch.category(name, self._cell)  # type: ignore[no-any-return]
-        cells = [batch.category(column, _flag) for column in self.columns]
-        rows = enumerate(zip(*cells, strict=True))
-        return [self._row(batch, number, tuple(c or "" for c in row)) for number, row in rows]
+        cells = [batch.category(column, _flag) for column in self.flags]
+        return [self._row(batch, *row) for row in enumerate(zip(*cells, strict=True))]
 
     def _cell(self, value: Any) -> Any:
         if isinstance(value, str) and self._separator is not None:
@@ -120,43 +111,31 @@ class LabelColumn(CategoryColumn):
             value = _bracketed(value)
         if not isinstance(value, (list, tuple, np.ndarray)):
             return category_text(value)
-        return LabelList(tuple(dict.fromkeys(filter(None, map(category_text, value)))))
+        names = dict.fromkeys(filter(None, map(category_text, value)))
+        return self._list((name, 1.0) for name in names)
 
-    def _row(self, batch: Any, number: int, cells: tuple[str, ...]) -> Any:
+    def _list(self, pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        return tuple(self._pairs.setdefault(pair, pair) for pair in pairs)
+
+    def _row(self, batch: Any, row: int, cells: Sequence[str]) -> Any:
         """The classes of a row in columns of 0 and 1; None if all its cells are empty."""
-        if cells not in self._lists:
-            found: dict[bool, list[str]] = {True: [], False: []}
-            for column, cell in zip(self.columns, cells, strict=True):
-                if cell not in ("", "0", "1", "-1"):
+        for column, cell in zip(self.flags, cells, strict=True):
+            if cell not in self._cells:
+                place = f"{batch.place(row)}, column {column!r}"
+                if cell not in ("0", "-1"):
                     raise SourceError(
-                        f"{batch.place(number)}: column {column!r} has {cell!r:.40}; expected 0 or "
-                        "1, or an empty cell if it is not known",
+                        f"{place}: {cell!r:.40}; expected 0 or 1, or an empty cell if unknown",
                         remedy=f"Leave it out of {option('label_columns')}, or convert it.",
                     )
-                if cell:
-                    found[cell == "1"].append(column)
-                if cell in ("0", "-1"):
-                    self._lowest.setdefault(cell, f"{batch.place(number)}, {column!r}")
-            names = LabelList(tuple(found[True]), tuple(found[False]))
-            self._lists[cells] = names if any(names) else None
-        return self._lists[cells]
-
-    def numbers_of(
-        self, numbers: Mapping[str, int]
-    ) -> tuple[list[list[int]], list[list[float] | None]]:
-        """The labels of each distinct list, and their confidences if some cells are unknown."""
-        if len(self._lowest) > 1:
+                self._cells[cell] = place
+        if len(self._cells) > 3:
+            places = join_names(f"{cell} in {self._cells[cell]}" for cell in ("0", "-1"))
             raise SourceError(
-                "columns of classes have 0 and -1: "
-                + join_names(f"{text} in {place}" for text, place in self._lowest.items()),
+                f"columns of classes have 0 and -1: {places}",
                 remedy="If -1 stands for unknown, empty these cells; else replace it by 0 or 1.",
             )
-        lists = self.lists
-        has_unknown = any(len(of.names) + len(of.absent) < len(self.columns) for of in lists)
-        if not has_unknown:
-            return [[numbers[name] for name in of.names] for of in lists], [None] * len(lists)
-        labels = [[numbers[name] for name in (*of.names, *of.absent)] for of in lists]
-        return labels, [[1.0] * len(of.names) + [0.0] * len(of.absent) for of in lists]
+        known = zip(self.flags, cells, strict=True)
+        return self._list((column, float(cell == "1")) for column, cell in known if cell) or None
 
 
 _FLAGS = {"true": "1", "false": "0", "nan": "", "none": ""}
@@ -182,17 +161,11 @@ def _bracketed(text: str) -> Any:
 class RowMarks:
     """The columns with the split, the group and the class of each row; None for no column."""
 
-    def __init__(
-        self,
-        split: str | None,
-        group: str | None,
-        label: str | None,
-        label_column: LabelColumn | None = None,
-    ) -> None:
-        self._label = label_column or LabelColumn()
-        self.names = (split, group, self._label.columns[0] if self._label.columns else label)
-        self._columns = (CategoryColumn(), CategoryColumn(), self._label)
-        self._lists: tuple[list[list[int]], list[list[float] | None]] | None = None
+    def __init__(self, split: str | None, group: str | None, label: LabelColumn) -> None:
+        self.names = (split, group, label.name)
+        self._label, self._columns = label, (CategoryColumn(), CategoryColumn(), label)
+        self._list_of: Callable[[int], dict[str, Any]] | None = None  # of a row, by its number
+        self.list_keys: tuple[str, ...] = ()
 
     def columns(self) -> list[tuple[str | None, CategoryColumn]]:
         return list(zip(self.names, self._columns, strict=True))
@@ -219,18 +192,7 @@ class RowMarks:
     def samples(
         self, names: RowNames, rows: EncodedRows, labels: npt.NDArray[np.int32] | None
     ) -> SampleTable:
-        groups = self._columns[1]
-        rarest = None
-        if self._lists is not None:
-            places = self._label.numbers().tolist()
-            of_values = [
-                [label for label, share in zip(row, known or repeat(1), strict=False) if share]
-                for row, known in zip(*self._lists, strict=True)
-            ]
-            of_rows = [of_values[place] if place >= 0 else [] for place in places]
-            flat = np.fromiter(chain.from_iterable(of_rows), np.int64)
-            lengths = np.fromiter(map(len, of_rows), np.int64, len(of_rows))
-            rarest = rarest_labels(flat, lengths).astype(np.int32)
+        groups, list_of = self._columns[1], self._list_of
         return SampleTable(
             names,
             rows.sizes,
@@ -239,30 +201,15 @@ class RowMarks:
             groups=None if self.names[1] is None else (groups.values, groups.numbers()),
             version=rows.crc32c,
             references=names.reference,
-            rarest=rarest,
+            rarest=None if list_of is None else rarest_labels(map(list_of, range(len(names)))),
         )
-
-    def list_keys(self) -> tuple[str, ...]:
-        """The features with the classes of images that may have several."""
-        if self._lists is None:
-            return ()
-        return tuple(LABEL_KINDS)[: 2 + (None not in self._lists[1])]
 
     def references(self, references: References) -> References:
         """The same with the labels of each row, where rows may have several."""
-        if self._lists is None:
+        list_of = self._list_of
+        if list_of is None:
             return references
-        places, (labels, confidences) = self._label.numbers(), self._lists
-
-        def reference(row: int) -> Mapping[str, Any]:
-            place, known = int(places[row]), {**(references(row) or {})}
-            if place >= 0:
-                known["labels"] = labels[place]
-                if (confidence := confidences[place]) is not None:
-                    known["confidence"] = confidence
-            return known
-
-        return reference
+        return lambda row: {**(references(row) or {}), **list_of(row)}
 
     def labels(
         self,
@@ -279,11 +226,12 @@ class RowMarks:
         column, values = self.names[2], self._label
         if column is None:
             return None, None
+        lists = values.lists()
         names: list[str] = values.values
-        lowest = -1
-        if values.are_lists:
-            used = (name for of in values.lists for name in (*of.names, *of.absent))
-            names, lowest = [*(values.columns or dict.fromkeys(used))], 0
+        if lists is not None:
+            used = (name for pairs in lists for name, _ in pairs)
+            names = [*(values.flags or dict.fromkeys(used))]
+        lowest = -1 if lists is None else 0
         if known_names is not None:
             wrong = [name for name in names if not lowest <= int(name) < len(known_names)]
             if wrong:  # -1 means none, as in `datasets`
@@ -293,7 +241,8 @@ class RowMarks:
                     path=path,
                 )
             check_class_names(known_names)
-            return self._labels({name: int(name) for name in names}), tuple(known_names)
+            numbers = {name: int(name) for name in names}
+            return self._labels(numbers, lists), tuple(known_names)
         if kind == "float":
             raise SourceError(
                 f"label column {column!r} has floats; expected class names or integers",
@@ -301,11 +250,15 @@ class RowMarks:
                 remedy="A regression target is a feature, not a class: pass "
                 f"{option('label_column', '')} for no column of classes.",
             )
+        joined = [name for name in names if lists is None and {*"|;"} & {*name}]
+        if joined:
+            way = f"if they are lists, pass {option('label_separator', '|')} or another text"
+            notices.append(f"classes such as {joined[0]!r:.60}: {way}")
         if missing := int(np.count_nonzero(values.numbers() < 0)):
-            where = f"columns {join_names(values.columns)}" if values.columns else repr(column)
+            where = f"columns {join_names(values.flags)}" if values.flags else repr(column)
             notices.append(f"{count(missing, 'row')} without a class in {where}")
         check_class_names(names)
-        if values.columns:
+        if values.flags:
             numbers = {name: place for place, name in enumerate(names)}
         elif kind != "int64":
             numbers = {name: place for place, name in enumerate(sorted(names))}
@@ -314,11 +267,27 @@ class RowMarks:
         else:
             numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
         class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
-        return self._labels(numbers), class_names
+        return self._labels(numbers, lists), class_names
 
-    def _labels(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32] | None:
-        """The label of each row; None if rows may have several, which `samples` divides."""
-        if not self._label.are_lists:
+    def _labels(
+        self, numbers: Mapping[str, int], lists: Sequence[Sequence[tuple[str, float]]] | None
+    ) -> npt.NDArray[np.int32] | None:
+        """The label of each row; None if rows may have several, which are in its reference.
+
+        Classes that rows have not are kept only where some are unknown.
+        """
+        if lists is None:
             return self._label.map_values(numbers)
-        self._lists = self._label.numbers_of(numbers)
+        has_confidence = any(len(pairs) < len(self._label.flags) for pairs in lists)
+        places = self._label.numbers()
+
+        def list_of(row: int) -> dict[str, Any]:
+            if (place := int(places[row])) < 0:
+                return {}
+            pairs = (pair for pair in lists[place] if pair[1] or has_confidence)
+            labels = {numbers[name]: share for name, share in pairs}
+            return list_reference(labels, has_confidence=has_confidence)
+
+        self._list_of = list_of
+        self.list_keys = tuple(LIST_KINDS)[: 2 + has_confidence]
         return None

@@ -7,13 +7,12 @@ from typing import Literal
 
 from recordsmith.sources.files.images import has_image_name
 
-LabelList = Literal["celeba", "open-images"]
 OPEN_IMAGES = ("ImageID", "LabelName", "Confidence")
 _ROWS = 20
-_FLAGS = frozenset(("1", "-1"))
+FLAGS = frozenset(("1", "-1"))
 
 
-def recognise_label_list(head: bytes) -> LabelList | None:
+def recognise_label_list(head: bytes) -> Literal["celeba", "open-images"] | None:
     """Which list of classes a file is, from its first bytes; None for others.
 
     Attributes of CelebA are columns of 1 and -1 after the name of the image: in text, below lines
@@ -33,5 +32,5 @@ def recognise_label_list(head: bytes) -> LabelList | None:
     are_attributes = len(names) > 1 and names[0] == "image_id" and bool(rows)
     for name, *cells in rows:
         are_attributes &= has_image_name(name) and len(cells) == len(names) - 1
-        are_attributes &= _FLAGS.issuperset(cell.strip() for cell in cells)
+        are_attributes &= FLAGS.issuperset(map(str.strip, cells))
     return "celeba" if are_attributes else None

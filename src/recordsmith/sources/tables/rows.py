@@ -18,7 +18,7 @@ from recordsmith.format.example import Kind, SchemaSurvey, encode_example, encod
 from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.source import Listing
-from recordsmith.sources.tables.categories import RowMarks
+from recordsmith.sources.tables.categories import LabelColumn, RowMarks
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_reader import TableReader, table_files
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows, encode_table
@@ -103,7 +103,7 @@ class Rows:
 
     def _list(self) -> Listing:
         rows = _PythonRows(self._given, self._kinds)
-        marks = RowMarks(self._split, self._group, self._label)
+        marks = RowMarks(self._split, self._group, LabelColumn(self._label))
         table = encode_table(rows, marks.columns(), required=self._split)
         notices = list(table.notices)
         marks.check(None, rows.problems)

@@ -152,6 +152,8 @@ class Table(TreeSource):
                 self.path if is_root else relative_place(self.root, images, as_folder)
             )
         self._kinds = dict(kinds or {})
+        listed = label_columns.split(",") if isinstance(label_columns, str) else label_columns
+        names = None if listed is None else tuple(map(str.strip, listed))
         self._options: dict[str, Any] = {
             "table": table,
             "image_column": image_column,
@@ -159,7 +161,7 @@ class Table(TreeSource):
             "group_column": group_column,
             "label_column": label_column or None,
             "caption_column": caption_column,
-            "label_columns": None if label_columns is None else _names(label_columns),
+            "label_columns": names,
             "label_separator": label_separator,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
@@ -201,7 +203,7 @@ class Table(TreeSource):
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         rows = self._open_rows()
-        if self._label is None:
+        if self._label is None and not self._options["label_columns"]:
             lists = rows.of_lists if rows.image else {}
             named = lists if _LABEL_NAME in lists else rows.class_names or lists
             usual = _LABEL_NAME if _LABEL_NAME in named else None
@@ -210,8 +212,8 @@ class Table(TreeSource):
         images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None
         label_columns = self._label_columns(rows, has_images=has_images)
-        label = LabelColumn(label_columns, self._options["label_separator"])
-        marks = RowMarks(self._split, self._group, self._label, label)
+        label = LabelColumn(self._label, label_columns, self._options["label_separator"])
+        marks = RowMarks(self._split, self._group, label)
         table = encode_table(
             rows,
             [*marks.columns(), (self._image_column, images)],
@@ -249,7 +251,7 @@ class Table(TreeSource):
                 notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
             samples.sizes = samples.sizes + images.sizes()
             samples.versions = images.versions(version)
-            samples.references = marks.references(images.references(row_names))
+            samples.references = images.references(row_names)
             notices += images.notices(counts_unnamed=self._tree is None)
             others = [
                 name
@@ -260,11 +262,10 @@ class Table(TreeSource):
         caption = self._find_captions(rows.kinds) if has_images else None
         if caption is not None and self._caption is None:
             notices.append(f"captions of images from column {caption!r}")
-        if images is None and rows.image is not None:
-            samples.references = marks.references(row_names.reference)
-        label_columns = label_columns or ((self._label,) if self._label is not None else ())
-        own = (self._image_column, *label_columns, IMAGE, FILENAME, caption)
-        hidden = own if has_images else ()
+        if has_images and samples.references is not None:
+            samples.references = marks.references(samples.references)
+        own = label_columns or ((self._label,) if self._label is not None else ())
+        hidden = (self._image_column, *own, IMAGE, FILENAME, caption) if has_images else ()
         reader = TableReader(
             root,
             files,
@@ -274,12 +275,12 @@ class Table(TreeSource):
             rows.unit,
             tuple((name, kind) for name, kind in rows.kinds.items() if name not in hidden),
             self._split,
-            label_columns if has_images else (),
+            own if has_images else (),
             self._image_column,
             rows.image if images is None else None,
             self._image_folder,
             class_names if has_images else None,
-            marks.list_keys() if has_images else (),
+            marks.list_keys if has_images else (),
             caption,
         )
         self._files = files
@@ -366,16 +367,9 @@ class Table(TreeSource):
     def _label_columns(self, rows: TableRows, *, has_images: bool) -> tuple[str, ...]:
         """The columns of 0 and 1: those of the caller; in Roboflow's table all but the images."""
         chosen: tuple[str, ...] = self._options["label_columns"] or ()
-        if chosen and self._label is not None:
-            raise OptionError(
-                f"{option('label_column')} and {option('label_columns')} exclude each other",
-                option="label_columns",
-                value=chosen,
-                remedy="Pass only one of them.",
-            )
         if chosen and not has_images:
             raise OptionError(
-                f"{option('label_columns')} is for the classes of images, and these rows have none",
+                "the rows have no images, of which these columns would be classes",
                 option="label_columns",
                 value=chosen,
                 remedy="Leave it out: the columns are features of the rows.",
@@ -465,16 +459,6 @@ class Table(TreeSource):
             )
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of several columns, from a list or a text with commas."""
-    names = columns.split(",") if isinstance(columns, str) else columns
-    chosen = tuple(name.strip() for name in names)
-    if not all(chosen) or len(set(chosen)) < len(chosen) or not chosen:
-        expected = "different names of columns, with commas between them"
-        raise OptionError(option="label_columns", value=columns, expected=expected)
-    return chosen
-
-
 def _check_options(options: Mapping[str, Any]) -> None:
     if options["images"] is not None and options["image_column"] is None:
         raise OptionError(
@@ -483,6 +467,11 @@ def _check_options(options: Mapping[str, Any]) -> None:
             remedy=f"Pass the column of image files, such as "
             f"{option('image_column', 'file_name')}.",
         )
+    if (names := options["label_columns"]) is not None:
+        are_names = all(names) and len({*names}) == len(names) > 0
+        if options["label_column"] is not None or not are_names:
+            expected = f"different names with commas between them, and no {option('label_column')}"
+            raise OptionError(option="label_columns", value=",".join(names), expected=expected)
     for name, kind in (options["kinds"] or {}).items():
         if kind not in ("bytes", "float", "int64"):
             raise OptionError(

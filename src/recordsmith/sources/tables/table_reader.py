@@ -11,7 +11,7 @@ from recordsmith.dataset import ArrowStream
 from recordsmith.format.example import Kind, decode_example
 from recordsmith.format.example.keys import CAPTION, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.images import LABEL_KINDS, class_features, image_features, read_image
+from recordsmith.sources.files.images import LIST_KINDS, class_features, image_features, read_image
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.samples import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -155,7 +155,7 @@ class TableReader(FilesReader[TableFile]):
 
     def kinds(self) -> Mapping[str, Kind]:
         captions: dict[str, Kind] = {} if self.caption_column is None else {CAPTION: "bytes"}
-        lists = {key: LABEL_KINDS[key] for key in self.list_keys}
+        lists = {key: LIST_KINDS[key] for key in self.list_keys}
         return {**dict(self.columns), **captions, **lists}
 
     def to_json(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset import KeypointClass
 from recordsmith.format.example import Features, FeatureSchema, keys
+from recordsmith.format.example.class_lists import positive_values
 from recordsmith.format.example.feature_values import first_bytes, object_values, only_value
 from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import (
@@ -133,10 +134,8 @@ class SceneReader:
 
     def read_class(self, example: Features) -> tuple[int | None, str]:
         """Return the class of an example and its name; of several, only their names."""
-        texts, confidence = example.get(keys.CLASS_TEXT, ()), example.get(keys.CLASS_CONFIDENCE, ())
-        if len(confidence) == len(texts) > 0:  # some may have been verified to be absent
-            texts = [text for text, share in zip(texts, confidence, strict=True) if share > 0]
-        if len(texts) > 1 or len(confidence):
+        texts = positive_values(example, keys.CLASS_TEXT)
+        if len(texts) > 1 or keys.CLASS_CONFIDENCE in example:
             return None, ", ".join(map(_printable, texts))
         label = _number(example, (self.label_key,))
         text = _text(example, self.text_key) or ("" if label is None else self.class_name(label))

@@ -88,21 +88,20 @@ def matches(head: bytes) -> bool:
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the images of a file, with their captions in other files."""
-    captioned: dict[str, tuple[AnnotatedImage, AnnotationFile]] = {}
-    for other in file.captions:
-        captioned |= {repr(image.id): (image, other) for image in _CocoFile(other).images()}
+    captioned: dict[str, AnnotatedImage] = {}
+    if (other := file.captions) is not None:
+        captioned = {repr(image.id): image for image in _CocoFile(other).images()}
         file.problems.extend(other.problems)
         file.notices += other.notices
     for image in _CocoFile(file).images():
-        found, other = captioned.pop(repr(image.id), (image, file))
-        if found.file_name != image.file_name:
-            names = f"{image.file_name!r:.60}, but {found.file_name!r:.60} in {other.name}"
-            file.problems.add(f"{file.name}: {image.where} is {names}")
-        captions = found.captions if found is not image else image.captions
-        yield image._replace(captions=captions)
-    if captioned:
-        number, names = count(len(captioned), "image"), join_names(f.name for f in file.captions)
-        file.notices.append(f"captions of {number} in {names} left out: not in {file.name}")
+        found = captioned.pop(repr(image.id), image)
+        if other is not None and found.file_name != image.file_name:
+            both = f"{image.file_name!r:.60}, but {found.file_name!r:.60} in {other.name}"
+            file.problems.add(f"{file.name}: {image.where} is {both}")
+        yield image._replace(captions=found.captions)
+    if other is not None and captioned:
+        number = count(len(captioned), "image")
+        file.notices.append(f"captions of {number} in {other.name} left out: not in {file.name}")
 
 
 def _is_caption(item: _Annotation) -> bool:
@@ -140,7 +139,8 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     attributes = _attributes(item.attributes)
     if isinstance(item.caption, str):
         attributes["caption"] = item.caption
-    degrees = _rotation(attributes.pop("rotation", 0))
+    degrees = attributes.pop("rotation", 0)  # of CVAT, clockwise about the centre
+    degrees = 0 if isinstance(degrees, str) else degrees % 360
     if degrees and bytes(item.segmentation).strip(b"[] \t\r\n") in (b"", b"null"):
         known = rotated_object(where, name, corners, degrees, extra)
         return known._replace(points=points, attributes=attributes)
@@ -175,11 +175,6 @@ def _attributes(raw: msgspec.Raw) -> dict[str, Any]:
         return attributes_in(msgspec.json.decode(raw))
     except (ValueError, RecursionError):  # attributes of another tool
         return {}
-
-
-def _rotation(degrees: Any) -> float:
-    """The degrees by which CVAT rotates a box clockwise about its centre."""
-    return degrees % 360 if type(degrees) in (int, float) else 0
 
 
 def _keypoint_class(category: Mapping[str, Any]) -> KeypointClass | None:
@@ -342,10 +337,6 @@ class _CocoFile:
         return line
 
 
-def _has_captions(path: str) -> bool:
-    return "captions" in posixpath.basename(path)
-
-
 class Coco(
     SharedAnnotationSource,
     box_format=BoxFormat(
@@ -383,12 +374,12 @@ class Coco(
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """Those of instances, if there are any: others are of captions, keypoints or stuff."""
         instances = [path for path in paths if "instances" in posixpath.basename(path)]
-        return instances or [path for path in paths if not _has_captions(path)] or paths
+        others = [path for path in paths if "captions" not in posixpath.basename(path)]
+        return instances or others or paths
 
     @staticmethod
-    def _captions(path: str, others: Sequence[str]) -> list[str]:
-        plain = _TASK.sub("captions", path)
-        return [other for other in others if other == plain and _has_captions(other)]
+    def _captions(path: str) -> str:
+        return _TASK.sub("captions", path)
 
     def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]

@@ -5,26 +5,24 @@ from __future__ import annotations
 import io
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import BinaryIO, cast
 
 from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, BoxFormat, to_float
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.formats.csv_boxes import csv_rows, described_classes, text_lines
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.classes import Classes
+from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES
-from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import common_version
-from recordsmith.sources.tables.label_lists import OPEN_IMAGES, recognise_label_list
+from recordsmith.sources.tables.label_lists import FLAGS, OPEN_IMAGES, recognise_label_list
 from recordsmith.support.errors import SourceError, accessing
 
 _PARTITION = re.compile(r"list_eval_partition\.(txt|csv)", re.IGNORECASE)
 _SPLITS = {"0": "train", "1": "val", "2": "test"}
-_FLAGS = {"1": True, "-1": False}
 _OTHER_CONFIDENCE = "labels with several confidences got the highest"
 
 
@@ -38,40 +36,31 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 def _celeba(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedImage]:
     """Yield the images of a list of attributes; `columns` has the split of each."""
     first = next(lines, "").strip()
-    count = int(first) if first.isdecimal() and len(first) < 20 else None
-    if count is None:
-        names = [name.strip() for name in first.split(",")][1:]
-        rows: Iterator[tuple[int, Sequence[str]]] = csv_rows(lines, ",", file.name)
-        begin = 1
-    else:
-        names, begin = next(lines, "").split(), 2
-        rows = ((number, line.split()) for number, line in enumerate(lines, 1))
+    separator = None if first.isdecimal() else ","
+    names = [name.strip() for name in (first if separator else next(lines, "")).split(separator)]
+    names, begin = (names[1:], 2) if separator else (names, 3)
     if len({*names}) < len(names) or not names:
-        raise SourceError("the names of attributes are not different", path=file.name, line=begin)
+        problem = "the names of attributes are not different"
+        raise SourceError(problem, path=file.name, line=begin - 1)
     file.class_names = dict(enumerate(names))
-    found = 0
-    for line, row in rows:
-        if not row:
+    count = 0
+    for line, text in enumerate(lines, begin):
+        image, *cells = [cell.strip() for cell in text.split(separator)] or [""]
+        if not text.strip():
             continue
-        found += 1
-        flags = [_FLAGS.get(cell.strip()) for cell in row[1:]]
-        if len(flags) != len(names) or None in flags:
-            wrong = next((cell for cell, f in zip(row[1:], flags, strict=True) if f is None), None)
-            problem = f"found {len(flags)} attributes" if wrong is None else f"found {wrong!r:.40}"
-            expected = f"expected 1 or -1 for each of {len(names)}"
-            where = line + begin
-            raise SourceError(f"{problem}; {expected}", path=file.name, line=where)
-        labels = {name: 1.0 for name, flag in zip(names, flags, strict=True) if flag}
-        split = file.columns.get(row[0].strip(), "")
-        where_text = f"line {line + begin}"
-        yield AnnotatedImage(where_text, row[0].strip(), labels=labels, split=split)
-    if count is not None and found != count:
-        raise SourceError(
-            f"found {found:,} rows; its first line has {count:,}",
-            path=file.name,
-            line=1,
-            remedy="Download it again, or correct the number.",
-        )
+        if len(cells) != len(names) or not FLAGS.issuperset(cells):
+            wrong = [repr(cell)[:40] for cell in cells if cell not in FLAGS]
+            found = wrong[0] if wrong else f"{len(cells)} attributes"
+            problem = f"found {found}; expected 1 or -1 for each of {len(names)} attributes"
+            raise SourceError(problem, path=file.name, line=line)
+        count += 1
+        labels = {name: 1.0 for name, cell in zip(names, cells, strict=True) if cell == "1"}
+        split = file.columns.get(image, "")
+        yield AnnotatedImage(f"line {line}", image, labels=labels, split=split)
+    if separator is None and str(count) != first:
+        problem = f"found {count} rows; its first line has {first:.20}"
+        remedy = "Download it again, or correct the number."
+        raise SourceError(problem, path=file.name, line=1, remedy=remedy)
 
 
 def _open_images(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedImage]:
@@ -135,31 +124,23 @@ class ImageLabels(
         files = super()._files(index)
         names, version = described_classes(index)
         lists = [path for path in index.paths if _PARTITION.fullmatch(posixpath.basename(path))]
-        splits: dict[str, str] = {}
-        for path in lists[:1]:
-            for _, line in read_lines(index.root / path):
-                image, *parts = re.split(r"[\s,]+", line)
-                splits[image] = _SPLITS.get(parts[0] if parts else "", "")
-        index.account.read(Role.LIST, {*lists[:1]})
+        rows = (line for path in lists for _, line in read_lines(index.root / path))
+        cells = (re.split(r"[\s,]+", f"{row},") for row in rows)
+        splits = {image: _SPLITS.get(split, "") for image, split, *_ in cells}
+        index.account.read(Role.LIST, {*lists})
         others = [path for path in index.paths if recognise_annotations(path, b"") is not None]
         what = "of other tasks skipped"
         index.account.leave(Reason.OTHER_TASK, others, "annotation file", what)
-        versions = [index.version_of(path) for path in lists[:1]]
+        version = common_version((version, *map(index.version_of, lists)))
         for file in files.values():
             file.class_names, file.columns = names, splits
-            file.version = common_version((file.version, version, *versions))
+            file.version = common_version((file.version, version))
         return files
-
-    def _folders_of(self, index: FileIndex, file: str, split: str) -> list[str]:
-        folders = {posixpath.dirname(path) for path in index.paths if has_image_name(path)}
-        return list(dict.fromkeys([*super()._folders_of(index, file, split), *sorted(folders)]))
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
     ) -> tuple[Classes, list[str]]:
-        if self._label_map is not None:
-            return super()._classes(index, files, used)
         known = (item for file in files for item in file.class_names.items())
         columns = dict.fromkeys(name for key, name in known if isinstance(key, int))
-        ordered = columns or sorted(used)
-        return Classes({name: label for label, name in enumerate(ordered)}, "the data"), []
+        names = dict(enumerate(columns or sorted(used)))
+        return classes_by_label(names, self._label_map, "the data"), []
