@@ -65,6 +65,41 @@ def heads_of_annotations(_: Path) -> None:
 
 
 @case
+def annotations_with_little_text_for_each_object(folder: Path) -> None:
+    """Groups that share a hash, texts to read again at each start, brushes of large images."""
+    from recordsmith.sources.boxes.annotation import AnnotationFile
+    from recordsmith.sources.formats import FORMATS
+    from recordsmith.stores import as_location
+    from recordsmith.support.errors import SourceError
+
+    shape = {"label": "a", "shape_type": "point", "points": [[1, 1]]}
+    groups = [shape | {"group_id": colliding(number)} for number in range(50_000)]
+    label = "<label><name>{}</name>{}</label>"
+    labels = label.format("a", "<parent>" + " " * 500_000) + label.format(
+        "b", f"<svg>{'&lt;line ' * 100_000}</svg>"
+    )
+    side, runs = 1 << 13, f"100{'1' * 24}" * (1 << 12)  # of 65,536 times 255
+    bits = f"{4 * side * side:032b}{7:05b}{'1' * 16}{runs}000"
+    rle = [int(bits[start : start + 8], 2) for start in range(0, len(bits), 8)]
+    size = {"original_width": side, "original_height": side}
+    brush = {"value": {"rle": rle, "brushlabels": ["a"]}, **size}
+    task = {"data": {"image": "a.jpg"}, "annotations": [{"result": [brush] * 100}]}
+    for name, text, count in (
+        ("labelme", json.dumps({"version": "5", "shapes": groups}), 50_000),
+        ("cvat", f"<annotations><labels>{labels}</labels><image/></annotations>", None),
+        ("label-studio", json.dumps([task]), 100),
+    ):
+        (folder / name).write_text(text)
+        file = AnnotationFile(as_location(folder / name), name, with_outlines=True)
+        try:
+            (found,) = FORMATS[name].box_format.images(file)
+        except SourceError:
+            assert count is None
+        else:
+            assert len(found.objects) == count
+
+
+@case
 def tar_keys_with_one_safe_name(_: Path) -> None:
     from recordsmith.sources.archives.webdataset import SafeNames
 

@@ -57,9 +57,12 @@ def test_attributes_are_texts_unless_all_are_numbers(
 
 
 def test_attributes_of_other_tools(tmp_path: Path) -> None:
-    _write(tmp_path, [None, ["a"], 3, "x", {"caption": "y"}], more=[BOX | {"caption": "a car"}])
-    captions = [b"", b"", b"", b"", b"y", b"a car"]
-    assert _attributes(read(Coco(tmp_path))[0]) == {"caption": captions}
+    given = [None, ["a"], 3, "x", {"caption": "y", "": 1}]
+    _write(tmp_path, given, more=[BOX | {"caption": "a car"}])
+    features, notes = read(Coco(tmp_path))
+    assert _attributes(features) == {"caption": [b"", b"", b"", b"", b"y", b"a car"]}
+    place = "a.json, annotation 5 (car)"
+    assert notes == [("attributes without a name were left out", place)]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,6 @@ def test_attributes_of_other_tools(tmp_path: Path) -> None:
         ([{f"n{n}": n for n in range(65)}], "at most 64"),
         ([{f"n{n}": 1} for n in range(65)], "at most 64"),
         ([{"a/b": 1}], "without /"),
-        ([{"": 1}], "without /"),
         ([{"a\nb": 1}], "without /"),
     ],
 )
@@ -121,7 +123,7 @@ def _expected(document: dict[str, Any]) -> dict[str, list[str]]:
     names = {entry["id"]: entry["file_name"] for entry in document["images"]}
     found = defaultdict(list)
     for item in document["annotations"]:
-        found[names[item["image_id"]]].append(item["caption"])
+        found[names[item["image_id"]]].append(item["caption"].strip())
     return {name: found[name] for name in names.values()}
 
 
@@ -133,7 +135,7 @@ def _read(folder: Path, out: Path) -> dict[str, list[str]]:
     }
 
 
-TEXTS = {"a.jpg": ["a cat", "\xfc dog", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
+TEXTS = {"a.jpg": ["a cat\n", " \xfc dog ", "a cat"], "b.jpg": [], "c.jpg": ["", "x\ny"]}
 
 
 @pytest.mark.parametrize("has_instances", [False, True])
@@ -162,6 +164,23 @@ def test_captions_of_coco(tmp_path: Path, has_instances: bool) -> None:
     assert sorted(batch["all"].tolist()) == sorted(_expected(document)[name] for name in TEXTS)
 
 
+def test_a_file_of_keypoints_is_chosen_next_to_instances(tmp_path: Path) -> None:
+    """With its split and captions, as if it was alone; where both are, it is hinted at."""
+    image(tmp_path / "val2017/a.jpg")
+    chosen = "annotations/person_keypoints_val2017.json"
+    for name, text in (("instances", "car"), ("person_keypoints", "person")):
+        coco(tmp_path / f"annotations/{name}_val2017.json", {"a.jpg": [BOX]}, {1: text})
+    path = tmp_path / "annotations/captions_val2017.json"
+    path.write_text(json.dumps(_captions({"a.jpg": ["x"]})))
+    (hint,) = rs.detect(tmp_path).reading.hints.values()
+    assert chosen in hint
+    detection = rs.detect(tmp_path, annotations=chosen)
+    assert (detection.reading.hints, chosen in detection.reading.what) == ({}, True)
+    listing = detection.source.list_samples()
+    assert (listing.only_split, listing.class_names) == ("val", (None, "person"))
+    assert read(listing)[0]["image/caption"] == [b"x"]
+
+
 def test_captions_of_another_image(tmp_path: Path) -> None:
     image(tmp_path / "a.jpg")
     coco(tmp_path / "instances.json", {"a.jpg": [BOX]}, {1: "car"})
@@ -171,7 +190,36 @@ def test_captions_of_another_image(tmp_path: Path) -> None:
     assert "'a.jpg', but 'b.jpg' in captions.json" in caught.value.problems[0]
 
 
-# -- CVAT -----------------------------------------------------------------------------------------
+# -- LabelMe and CVAT -----------------------------------------------------------------------------
+
+
+def test_attributes_of_labelme(tmp_path: Path) -> None:
+    """Flags and descriptions of shapes; what X-AnyLabeling has besides; points have none."""
+    image(tmp_path / "a.jpg")
+    flags = {"attributes": {"age": 7}, "flags": {"wet": True, "": True}, "difficult": False}
+    others = {"attributes": {"age": 2.5}, "flags": None, "description": "red \xfc", "group_id": 1}
+    empty = {"attributes": {"age": 1}, "flags": {}, "description": "", "difficult": True}
+    shapes = [
+        {"label": "car", "shape_type": kind, "points": points, **more}
+        for kind, points, more in (
+            ("rectangle", [[4, 5], [14, 15]], flags),
+            ("polygon", [[4, 5], [14, 15], [9, 18]], others),
+            ("rotation", [[20, 5], [30, 9], [28, 14], [18, 10]], empty),
+            ("point", [[9, 10]], {"group_id": 1, "flags": {"lost": True}}),
+        )
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"version": "5", "shapes": shapes}))
+    features, notes = read(rs.LabelMe(tmp_path))
+    assert _attributes(features) == {
+        "wet": [b"true", b"", b""],
+        "age": [7, 2.5, 1],
+        "difficult": [b"false", b"", b"true"],
+        "description": [b"", "red \xfc".encode(), b""],
+    }
+    assert ("attributes without a name were left out", "a.json, shape 1 (car)") in notes
+    features, _ = read(rs.LabelMe(tmp_path, class_from="age"))
+    assert features["image/object/class/text"] == [b"7", b"2.5", b"1"]
+
 
 SHAPE = '{}<attribute name="age">{}</attribute>\n <attribute name="a &amp; b">{}</attribute></{}>'
 

@@ -144,8 +144,9 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
     image(tmp_path / "images" / "left.jpg")
     source = Coco(tmp_path)
     listing = source.list_samples()
+    assert rs.detect(tmp_path).to_json()["count"] == 1
     (notice,) = _notices(listing)
-    assert notice.endswith(" skipped: images/left.jpg")
+    assert notice.endswith("name 1 that was not found, such as 'gone.jpg': images/left.jpg")
     for number, (image_id, words) in enumerate(((101, "'gone.jpg' not found"), (102, "already"))):
         (problem,) = problems_of(source, number)
         assert problem.startswith(f"annotations/instances.json: image {image_id}: ")
@@ -176,6 +177,13 @@ def test_two_used_categories_of_one_name(tmp_path: Path) -> None:
     items = [CAT | {"category_id": number} for number in (0, 1)]
     _coco(tmp_path, {"a.jpg": items}, categories={0: "fish", 1: "fish"})
     with raises(rs.SourceError, match="'fish' has the numbers 1 and 2"):
+        Coco(tmp_path).list_samples()
+
+
+def test_no_image_is_found(tmp_path: Path) -> None:
+    coco(tmp_path / "x.json", {"a.jpg": [CAT], "b.jpg": []}, {1: "cat"})
+    image(tmp_path / "c.jpg")
+    with raises(rs.SourceError, match="image 'a.jpg' not found .*like 1 other image.*with images"):
         Coco(tmp_path).list_samples()
 
 

@@ -221,7 +221,7 @@ def test_formats_alike(tmp_path: Path) -> None:
         listing = write_in(tmp_path / write_in.__name__, people).list_samples()
         assert (listing.class_names, listing.keypoint_classes) == ((None, "cat", "Dog"), known)
         features, notes = read(listing)
-        assert [what for what, _ in notes if "polygons" not in what] == []
+        assert [what for what, _ in notes if "outlines" not in what] == []
         assert features["image/object/class/label"] == [2, 1, 1, 1, 1, 1]
         assert np.allclose(boxes_of(features), boxes, rtol=0, atol=2e-6)
         assert np.allclose(points_of(features), points, rtol=0, atol=2e-6)

@@ -82,6 +82,30 @@ def test_keypoints_of_coco(tmp_path: Path) -> None:
     assert {len(dataset[n]["image/object/keypoint/x"]) for n in (0, 1)} == {0, 12}
 
 
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([8, 6, 2, 12, 10, 1, 0, 0, 0], [8, 6, 12, 10]),
+        ([8, 6, 2, 0, 0, 0, 0, 0, 0], "1 labelled point without a box"),
+        ([8, 6, 2, 12, 10, 1, 7], "7 numbers of keypoints"),
+        (["x", 6, 2, 12, 10, 1, 1, 1, 1], "keypoint 'nose' at nan"),
+        ([], "invalid bbox None"),
+    ],
+)
+def test_keypoints_without_a_box(tmp_path: Path, points: Any, expected: Any) -> None:
+    """They get the box around those that are labelled."""
+    image(tmp_path / "a.jpg")
+    item = {"category_id": 1, "keypoints": points}
+    _with_points(tmp_path / "x.json", {"a.jpg": [item]}, {1: PERSON})
+    if isinstance(expected, str):
+        (found,) = problems_of(Coco(tmp_path))
+        assert expected in found
+    else:
+        features = read(Coco(tmp_path))[0]
+        sides = [features[f"image/object/bbox/{s}"][0] for s in ("xmin", "ymin", "xmax", "ymax")]
+        assert np.allclose(np.multiply(sides, (40, 20, 40, 20)), expected)
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_points_and_corners_follow_the_orientation(tmp_path: Path, orientation: int) -> None:
     """Points drawn on the upright image are where its pixels are stored."""

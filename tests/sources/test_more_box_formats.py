@@ -221,13 +221,13 @@ BAD: dict[str, tuple[Any, str, str]] = {
         "boxes.json, image 1, annotation 2",
         "coordinates",
     ),
-    "no list": (lambda root: rs.CreateML(_createml(root, CAT, 3)), "annotation 2", "3"),
+    "no list": (lambda root: rs.CreateML(_createml(root, CAT, 3)), "annotation 2", "x is missing"),
     "NaN": (
         lambda root: rs.CreateML(
             _createml(root, CAT, CAT | {"coordinates": {"x": math.nan, "y": 1}})
         ),
-        "boxes.json, image 1, annotation 2 (cat)",
-        "not a number",
+        "boxes.json, image 1, annotation 2",
+        "x: found '",
     ),
     "short row": (
         lambda root: rs.Kitti(_kitti(root, f"{ROW}\nCar 0 0\n")),

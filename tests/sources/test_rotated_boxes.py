@@ -14,6 +14,7 @@ from recordsmith.sources import Source
 from recordsmith.sources.boxes.detection import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import with_options
 
 from ..raising import places, raises
 from .annotated import boxes_of, corners_of, image, problems_of, read, write
@@ -86,12 +87,31 @@ def test_rows_of_dota(tmp_path: Path, row: str, corners: Any, difficult: int) ->
 )
 def test_wrong_rows_of_dota(tmp_path: Path, row: str, fault: str) -> None:
     root = _dota(tmp_path, "gsd:1", f"{TILTED} dog 0", row)
-    (problem,) = problems_of(rs.Dota(root))
+    (problem,) = problems_of(rs.detect(root).source)
     assert places([problem])[0].startswith("labelTxt/a.txt, line 3")
     assert fault in problem
     assert "0" not in (rs.Dota(root).list_samples().class_names or ())
     features, notes = read(rs.Dota(root, boxes="drop"))
     assert (boxes_of(features), len(notes)) == ([BOX], 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_read"),
+    [("labelTxt-v1.0/trainset_reclabelTxt", True), ("labelTxt-v1.5/x", False), ("", True)],
+)
+def test_folders_as_they_are_downloaded(tmp_path: Path, other: str, is_read: bool) -> None:
+    """Upright boxes are left out next to rotated ones; two versions are refused."""
+    image(tmp_path / "images/images/a.jpg")
+    for name, row in (("labelTxt-v1.0/labelTxt", TILTED), (other, "1 1 9 1 9 9 1 9")):
+        if name:
+            write(tmp_path / name / "a.txt", f"imagesource:x\ngsd:1\n{row} cat 0\n")
+    detection = rs.detect(tmp_path)
+    listing = detection.source.list_samples()
+    assert boxes_of(read(listing)[0]) == [BOX]
+    assert (len(listing.samples), detection.to_json()["count"]) == (2 - is_read, 1)
+    if not is_read:
+        with raises(rs.SourceError, match="leave_out='labelTxt-v1.5/x'"):
+            read(listing, 1)
 
 
 def test_files_without_objects_and_of_other_kinds(tmp_path: Path) -> None:
@@ -138,6 +158,8 @@ def test_rows_of_four_points(
     assert (boxes_of(features), len(notes)) == ([BOX], 1 - has_corners)
     assert ("image/object/corner/x" in features) == has_corners
     assert ("image/object/corner/x" in listing.reader.kinds()) == has_corners
+    is_detected = has_corners and "yolo_task" not in options
+    assert any("yolo_task='segment'" in with_options(n) for n in listing.notices) == is_detected
     if has_corners:
         assert corners_of(features) == [SHARES]
 

@@ -68,8 +68,8 @@ from recordsmith.image.geometry.placing import place_mask as place_mask
 from recordsmith.image.geometry.rotation import Box as Box
 from recordsmith.image.geometry.rotation import apply_orientation as apply_orientation
 from recordsmith.image.geometry.rotation import inverse_orientation as inverse_orientation
-from recordsmith.image.geometry.rotation import is_mirrored as is_mirrored
 from recordsmith.image.geometry.rotation import orient_box as orient_box
+from recordsmith.image.geometry.rotation import orient_corners as orient_corners
 from recordsmith.image.geometry.rotation import orient_points as orient_points
 from recordsmith.image.geometry.rotation import swaps_sides as swaps_sides
 from recordsmith.image.geometry.tiling import tile_image as tile_image

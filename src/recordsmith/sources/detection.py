@@ -16,12 +16,13 @@ from typing import Any
 
 from recordsmith.dataset import RECORD_SUFFIXES, has_split_word
 from recordsmith.sources.boxes.known_formats import recognise_annotations
+from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_TABLES, FileTree, TreeSource
 from recordsmith.sources.files.foreign import check_all_fetched, check_fetched, refusal
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.known_names import ARCHIVE_SUFFIXES, TABLE_SUFFIXES, is_array_name
 from recordsmith.sources.files.paths import is_absolute, is_folder
-from recordsmith.sources.formats import FORMATS, OPTIONS
+from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS
 from recordsmith.sources.layouts import (
     Confidence,
     LayoutCandidate,
@@ -120,7 +121,7 @@ class Detection:
 
     def describe(self, listing: Listing) -> str:
         """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
-        number = count(len(listing.samples), self.reading.noun.removesuffix("s"))
+        number = count(_read_count(self.reading, listing), self.reading.noun.removesuffix("s"))
         hints = "".join(f"; {hint}" for hint in self.reading.hints.values())
         return f"{self.reading.describe()}: {number}{hints}"
 
@@ -138,7 +139,7 @@ class Detection:
         account = listing.account
         return {
             **_candidate_json(self.reading),
-            "count": len(listing.samples),
+            "count": _read_count(self.reading, listing),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
             "account": None if account is None else account.to_json(),
@@ -146,6 +147,14 @@ class Detection:
             "notices": [*map(with_options, itertools.islice(listing.notices, _MAX_NOTICES))],
             "alternatives": [*map(_candidate_json, others)],
         }
+
+
+def _read_count(reading: LayoutCandidate, listing: Listing) -> int:
+    """How many samples there are, without images that are missing."""
+    account = listing.account
+    images = sum(line.file_count for line in account or () if line.kind is Role.IMAGE)
+    is_known = account is not None and reading.format in BOX_SUFFIXES
+    return min(len(listing.samples), images) if is_known else len(listing.samples)
 
 
 def _candidate_json(candidate: LayoutCandidate) -> dict[str, Any]:

@@ -54,7 +54,10 @@ _SOURCES = {
         "boxes.formats.label_studio.LabelStudio",
         "annotations images label_map boxes drawn object_masks annotator image_column class_from",
     ),
-    "labelme": ("boxes.formats.labelme.LabelMe", "label_map boxes drawn object_masks"),
+    "labelme": (
+        "boxes.formats.labelme.LabelMe",
+        "label_map boxes drawn object_masks class_from",
+    ),
     "segment-anything": (
         "boxes.formats.segment_anything.SegmentAnything",
         "label_map boxes drawn object_masks class_from",

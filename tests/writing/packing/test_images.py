@@ -115,6 +115,36 @@ def test_masks_and_boxes_stay_on_the_object(orientation: int, side: int | None) 
     encode_example(stored, {})
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_points_and_corners_stay_on_their_pixels(orientation: int) -> None:
+    """Each lies in the middle of a pixel with a value of its own; one point is not labelled."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    pixels = np.arange(6 * 9, dtype=np.uint8).reshape(6, 9)
+    corners = np.array([[[2, 1], [4, 3], [2, 5], [0, 3]], [[5, 0], [8, 0], [8, 2], [5, 2]]])
+    points = np.array([[0, 0], [8, 5], [3, 1], [7, 2]])
+    visibility = np.array([2, 1, 2, 0])
+    x, y = ((np.concatenate((corners.reshape(8, 2), points)) + 0.5) / (9, 6)).T
+    (x[11], y[11]), names = (0, 0), ("image/object/corner", "image/object/keypoint")
+    given: dict[str, Any] = {"image/encoded": _png(pixels, exif=exif)}
+    for name, rows in zip(names, (slice(8), slice(8, None)), strict=True):
+        given |= {f"{name}/x": x[rows], f"{name}/y": y[rows]}
+    given[f"{names[1]}/visibility"] = visibility
+    stored = apply_image_options(given, UPRIGHT, Notes())
+    with Image.open(io.BytesIO(given["image/encoded"])) as image:
+        upright = np.array(ImageOps.exif_transpose(image))
+    places = np.array([np.concatenate([stored[f"{n}/{side}"] for n in names]) for side in "yx"])
+    rows, columns = np.floor(places * np.array(upright.shape)[:, None] + 1e-9).astype(int)
+    assert sorted(upright[rows, columns][:8]) == sorted(
+        pixels[tuple(corners.reshape(8, 2).T[::-1])]
+    )
+    np.testing.assert_array_equal(upright[rows, columns][8:11], pixels[tuple(points[:3].T[::-1])])
+    assert places[:, 11].tolist() == [0, 0]
+    for quad in places[::-1, :8].T.reshape(2, 4, 2):  # clockwise
+        assert np.linalg.det(np.diff(quad[:3], axis=0)) > 0
+    assert stored[f"{names[1]}/visibility"].tolist() == visibility.tolist()
+
+
 def test_raw() -> None:
     notes = Notes()
     stored = apply_image_options(sample(), ImageOptions(store="raw"), notes)

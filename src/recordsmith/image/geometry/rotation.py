@@ -68,13 +68,14 @@ def orient_box(box: Box, orientation: int) -> Box:
 
 
 def orient_points(points: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
-    """Transform points as `apply_orientation` does pixels: (n, 2), x and y from 0 to 1."""
+    """Transform points as `apply_orientation` does pixels: (…, 2), x and y from 0 to 1."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
-    turned = points[:, ::-1] if is_swapped else points
+    turned = points[..., ::-1] if is_swapped else points
     is_reversed = np.array([reverses_columns, reverses_rows])
     return np.where(is_reversed, 1 - turned, turned)
 
 
-def is_mirrored(orientation: int) -> bool:
-    """Whether an orientation turns clockwise into counterclockwise."""
-    return orientation in (2, 4, 5, 7)
+def orient_corners(corners: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
+    """The same for the corners of rotated boxes, (…, 4, 2), which stay clockwise in a mirror."""
+    is_mirrored = orientation in (2, 4, 5, 7)
+    return orient_points(corners[..., [1, 0, 3, 2], :] if is_mirrored else corners, orientation)

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
 import msgspec
+import numpy as np
 
 from recordsmith.dataset import MAX_KEYPOINTS, KeypointClass, json_fault
 from recordsmith.format.example import Kind, keys
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import Problems, SourceError, option
 from recordsmith.support.words import count
 
 Corners: TypeAlias = tuple[float, float, float, float]
@@ -49,7 +50,11 @@ _LINE_BREAKS = frozenset("\r\n")
 _LARGEST_FLOAT = 3.4028234e38  # that a float feature holds
 _ATTRIBUTE_KINDS: Mapping[type, Kind] = {int: "int64", float: "float", str: "bytes"}
 _XML_STEP = 1 << 20
-_OUTLINES = "polygons and masks were packed as the boxes around them"
+_OUTLINES = (
+    "outlines were packed as the boxes around them, without masks; "
+    f"{option('object_masks', 'instance')} adds these"
+)
+_NAMELESS = "attributes without a name were left out"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
 _UTF16_STARTS = (
@@ -215,6 +220,12 @@ class BoxFormat:
                     path=file.name,
                     remedy="Cut the image into tiles.",
                 )
+            if unnamed := [item for item in image.objects if "" in item.attributes]:
+                known = [
+                    item._replace(attributes=_named(item.attributes)) for item in image.objects
+                ]
+                places = ((_NAMELESS, item.place_in(file.name)) for item in unnamed)
+                image = image._replace(objects=known, notes=[*image.notes, *places])  # noqa: PLW2901
             if file.class_from:
                 objects = [_with_class_from(item, file) for item in image.objects]
                 image = image._replace(objects=objects)  # noqa: PLW2901
@@ -376,8 +387,8 @@ def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) 
     """The entry of an image that is not found yet; adds what it has to the contents."""
     try:
         objects = encode_objects(image.objects)
-    except ValueError as error:
-        raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
+    except ValueError:
+        raise encoding_error(file.name) from None
     contents.add(file, image)
     listed = image._replace(objects=(), notes=tuple(image.notes))
     return Entry(file.name, file.name, file.version, listed, objects)
@@ -402,6 +413,10 @@ def attributes_in(document: Any) -> dict[str, str | float]:
         elif value is not None:
             found[name] = json.dumps(value, ensure_ascii=False)
     return found
+
+
+def _named(attributes: Mapping[str, str | float]) -> Mapping[str, str | float]:
+    return {name: value for name, value in attributes.items() if name}
 
 
 def attribute_features(
@@ -450,6 +465,26 @@ def to_float(text: object) -> float:
         return math.nan
 
 
+def checked_numbers(values: Mapping[str, Any], keys: Collection[str]) -> list[float]:
+    """The finite numbers under some keys; ValueError names anything else."""
+    numbers = [to_float(values.get(key)) for key in keys]
+    for key, number in zip(keys, numbers, strict=True):
+        if not math.isfinite(number):
+            found = f": found {values[key]!r:.60}" if key in values else " is missing"
+            raise ValueError(f"{key}{found}; expected a number")
+    return numbers
+
+
+def points_in(values: Any) -> list[tuple[float, float]] | None:
+    """Pairs of finite numbers from JSON; None for anything else."""
+    try:
+        points = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_valid = points.ndim == 2 and points.shape[1] == 2 and np.isfinite(points).all()
+    return [(x, y) for x, y in points.tolist()] if is_valid else None
+
+
 def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:
     """Whether XML has an element and, after its start, another; in linear time."""
     match = outer.search(head)
@@ -489,7 +524,7 @@ def rotated_object(
     x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
     sides = ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
     offsets = ((side - x, end - y) for side, end in sides)
-    return quad_object(where, name, _turned(x, y, offsets, math.radians(degrees % 360)), extra)
+    return quad_object(where, name, turned(x, y, offsets, math.radians(degrees % 360)), extra)
 
 
 def ellipse(
@@ -498,12 +533,13 @@ def ellipse(
     """Points of an ellipse that is rotated clockwise about its centre."""
     turns = (2 * math.pi * step / _ELLIPSE_POINTS for step in range(_ELLIPSE_POINTS))
     offsets = ((radius_x * math.cos(turn), radius_y * math.sin(turn)) for turn in turns)
-    return _turned(x, y, offsets, radians % (2 * math.pi))
+    return turned(x, y, offsets, radians % (2 * math.pi))
 
 
-def _turned(
+def turned(
     x: float, y: float, offsets: Iterable[tuple[float, float]], angle: float
 ) -> list[tuple[float, float]]:
+    """Points from their offsets to x and y, about which they are rotated clockwise."""
     cosine, sine = math.cos(angle), math.sin(angle)  # NaN, if it was infinite
     return [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
 
@@ -535,16 +571,22 @@ def json_text(data: bytes, name: str) -> bytes:
 
 
 def decode_json(
-    data: bytes | msgspec.Raw, name: str, kind: Any, what: str, remedy: str = ""
+    data: bytes | msgspec.Raw,
+    name: str,
+    kind: Any,
+    what: str,
+    remedy: str = "",
+    max_bytes: int = MAX_ENTRY_BYTES,
 ) -> Any:
     """Decode JSON in UTF-8, or one of its entries, called `name` in messages.
 
     what: the entry, or what the file is expected to be.
     remedy: for another structure.
+    max_bytes: of an entry.
     """
     is_entry = isinstance(data, msgspec.Raw)
-    if is_entry and len(memoryview(data)) > MAX_ENTRY_BYTES:
-        problem = f"{what} is longer than {MAX_ENTRY_BYTES:,} bytes"
+    if is_entry and len(memoryview(data)) > max_bytes:
+        problem = f"{what} is longer than {max_bytes:,} bytes"
         raise SourceError(problem, path=name, remedy="Remove it, or simplify its segmentation.")
     try:
         return msgspec.json.decode(data, type=kind)

@@ -108,12 +108,18 @@ class SharedAnnotationSource(AnnotatedSource):
             cls.box_format.what.format(join_names(chosen)),
             Confidence.ANNOTATED,
             files=tuple(paths),
+            hints=cls._hints(paths, chosen),
         )
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """The files to read of those that match; most formats have none of other tasks."""
         return paths
+
+    @staticmethod
+    def _hints(paths: Sequence[str], chosen: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG004
+        """As in `LayoutCandidate`, on the files that are not chosen."""
+        return {}
 
     @staticmethod
     def _captions(path: str) -> str:  # noqa: ARG004
@@ -141,6 +147,9 @@ class SharedAnnotationSource(AnnotatedSource):
             entries |= _unlisted(index, file, entries, split)
         used = {entry.image for entry in entries.values()}
         what = "missing from annotation files skipped"
+        if missing := _missing(entries.values()):
+            others = f"{len(missing):,} that {'were' if len(missing) > 1 else 'was'} not found"
+            what = f"{what}; these name {others}, such as {missing[0].annotated.file_name!r:.60}"
         self._leave_unannotated(index, index.paths, used, what)
         read = [*files.values(), *filter(None, (file.captions for file in files.values()))]
         index.account.read(Role.ANNOTATION, {file.name for file in read if file.name in index})
@@ -173,17 +182,23 @@ class SharedAnnotationSource(AnnotatedSource):
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
-        captions: dict[str, str] = {}
-        if not self._annotations:
-            known = self._find(index)
-            chosen = dict.fromkeys(self._chosen(known))
-            others = {*known}.difference(chosen)
-            captions = {path: of for path in chosen if (of := self._captions(path)) in others}
-            left = sorted(others.difference(captions.values()))
-            what = "of other tasks skipped"
-            index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
-            paths = _group_by_split([*chosen])
+        known = [] if places else self._find(index)
+        if not places:
+            paths = _group_by_split([*self._chosen(known)])
             places = {split: (index.root / path, path) for split, path in paths.items()}
+        elif places.keys() == {""}:
+            (place,) = places.values()
+            places = dict.fromkeys(_group_by_split([place[1]]), place)
+        read = {name for _, name in places.values()}
+        captions = {name: self._captions(name) for name in read}
+        captions = {
+            name: path
+            for name, path in captions.items()
+            if path in index and path not in read and self._matches(index, path)
+        }
+        left = sorted({*known}.difference(read, captions.values()))
+        what = "of other tasks skipped"
+        index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
         files = {}
         for split, (file, name) in places.items():
             version = size_and_version(file)[1]
@@ -306,7 +321,9 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
         if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
             entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
         return
-    problem = not_found(match, name, join_names(folder or "." for folder in folders))
+    problem = not_found(
+        match, name, join_names(folder or "the folder itself" for folder in folders)
+    )
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
     entry.fault = Fault(
         f"{image.where}: {problem}",
@@ -314,6 +331,17 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
         remedy=image.remedy,
         check=Check.ANNOTATION_WITHOUT_IMAGE,
     )
+
+
+def _missing(entries: Collection[Entry]) -> list[Entry]:
+    """Those whose image was not found; an error if that is all."""
+    what = Check.ANNOTATION_WITHOUT_IMAGE
+    missing = [entry for entry in entries if entry.fault and entry.fault.check is what]
+    if 1 < len(missing) == len(entries) and (first := missing[0].fault):
+        problem = f"{first.problem}, like {count(len(missing) - 1, 'other image')}"
+        remedy = first.remedy or f"Pass the folder of the images with {option('images')}."
+        raise SourceError(problem, path=first.path, remedy=remedy)
+    return missing
 
 
 def _unlisted(
@@ -340,7 +368,10 @@ class PerImageAnnotationSource(AnnotatedSource):
         entries: dict[str, Entry] = {}
         contents = Contents()
         foreign: list[str] = []
-        for document in layout.documents:
+        documents = self._documents(layout.documents)
+        other = sorted({*layout.documents}.difference(documents))
+        index.account.leave(Reason.OTHER_TASK, other, "annotation file", "of upright boxes skipped")
+        for document in documents:
             try:
                 entry = self._read(index, document, contents)
             except RecordsmithError as error:
@@ -351,7 +382,7 @@ class PerImageAnnotationSource(AnnotatedSource):
             if entry.fault is None:
                 _find_image(index, layout, entry, suffix)
             _add(entries, entry)
-        _check_faults(entries.values(), len(layout.documents))
+        _check_faults(entries.values(), len(documents))
         if lists := self._lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
             of_splits = {path for paths in lists.values() for path in paths}
@@ -373,6 +404,10 @@ class PerImageAnnotationSource(AnnotatedSource):
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._all_classes(index, (), contents)
         return ListedImages(entries, classes, [*notices, *more], contents=contents)
+
+    def _documents(self, documents: list[str]) -> list[str]:
+        """Those to read: others may be of the same images."""
+        return documents
 
     def _lists(self, index: FileIndex, base: str, entries: Iterable[Entry]) -> dict[str, list[str]]:
         """The lists of the images of each split; empty without any."""
@@ -502,10 +537,14 @@ def _add(entries: dict[str, Entry], entry: Entry) -> None:
         return
     earlier = entries.setdefault(entry.image, entry)
     if earlier is not entry:
-        if stem_of(entry.annotation) == stem_of(entry.image):  # the better match
+        stem = stem_of(entry.image)
+        if stem_of(entry.annotation) == stem != stem_of(earlier.annotation):  # the better match
             entries[entry.image], earlier, entry = entry, entry, earlier
         problem = f"image {entry.image} already has the annotations {earlier.annotation}"
-        entry.image, entry.fault = entry.annotation, Fault(problem, entry.annotation)
+        folder, remedy = posixpath.dirname(entry.annotation), ""
+        if folder != posixpath.dirname(earlier.annotation):
+            remedy = f"Leave one of the folders out, such as {option('leave_out', folder)}."
+        entry.image, entry.fault = entry.annotation, Fault(problem, entry.annotation, remedy=remedy)
         entries[entry.annotation] = entry
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 _Matches: TypeAlias = Callable[[str, bytes], bool]
@@ -22,6 +22,7 @@ _DATUM = (
     "Convert it: pip install 'datumaro[cli]', then datum convert -if {} -i FOLDER -f "
     "coco_instances -o NEW_FOLDER -- --save-media."
 )
+_LABEL_STUDIO = "Export the project from Label Studio as JSON."
 _LABEL_KINDS = ("rectangle", "polygon", "brush")  # of Label Studio
 
 
@@ -48,7 +49,7 @@ def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
         head: its first bytes, at most 64 KiB.
     """
     suffix = posixpath.splitext(path)[1].lower()
-    for name, advice, matches in _RECOGNISED.get(suffix, ()):
+    for name, matches, advice in _RECOGNISED.get(suffix, ()):
         if matches(path, head):
             return KnownFormat(name, advice)
     return None
@@ -90,28 +91,25 @@ def are_numbers(cells: Sequence[bytes]) -> bool:
     return all(len(cell) < 40 and _NUMBER.fullmatch(cell) for cell in cells)
 
 
-def _is_kitti_tracking(_: str, head: bytes) -> bool:
-    """A frame and a track, then a row of KITTI's object labels."""
-    rows = first_rows(head)
+def are_rows(rows: Sequence[Sequence[bytes]], lengths: Container[int], text: int = -1) -> bool:
+    """Whether there are rows, all with so many cells: numbers, except the one at `text`."""
     return bool(rows) and all(
-        len(row) in (17, 18)
-        and are_numbers(row[:2])
-        and not are_numbers(row[2:3])
-        and are_numbers(row[3:])
+        len(row) in lengths
+        and all(are_numbers([cell]) != (place == text) for place, cell in enumerate(row))
         for row in rows
     )
+
+
+def _is_kitti_tracking(_: str, head: bytes) -> bool:
+    """A frame and a track, then a row of KITTI's object labels."""
+    return are_rows(first_rows(head), (17, 18), text=2)
 
 
 def _is_visdrone(path: str, head: bytes) -> bool:
     """A box, whether it counts, a class, truncation and occlusion, in annotations/."""
     rows = first_rows(head, b",") if _named(r"annotations/[^/]+\.txt")(path, head) else []
-    return bool(rows) and all(
-        len(row) in (8, 9)
-        and are_numbers(row[:8])
-        and row[4] in (b"0", b"1")
-        and row[8:] in ([], [b""])
-        for row in rows
-    )
+    rows = [row[:-1] if row[8:] == [b""] else row for row in rows]
+    return are_rows(rows, (8,)) and all(row[4] in (b"0", b"1") for row in rows)
 
 
 def _is_json_min(path: str, head: bytes) -> bool:
@@ -122,8 +120,8 @@ def _is_json_min(path: str, head: bytes) -> bool:
 
 def _is_mot(path: str, head: bytes) -> bool:
     """A frame, an object and its box in each row, in gt/gt.txt or det/det.txt."""
-    rows = first_rows(head, b",") if _named(r"(gt/gt|det/det)\.txt")(path, head) else []
-    return bool(rows) and all(6 <= len(row) <= 10 and are_numbers(row) for row in rows)
+    is_named = _named(r"(gt/gt|det/det)\.txt")(path, head)
+    return is_named and are_rows(first_rows(head, b","), range(6, 11))
 
 
 def _is_labelme_web(_: str, head: bytes) -> bool:
@@ -136,118 +134,66 @@ def _is_labelme_web(_: str, head: bytes) -> bool:
 
 _CELEBA = (
     "CelebA",
-    "Add its list_attr_celeba.txt: the attributes of images are read as their classes.",
     _named(r"(list_(bbox|landmarks|landmarks_align)|identity)_celeba\.(txt|csv)"),
+    "Add its list_attr_celeba.txt: the attributes of images are read as their classes.",
 )
 _VOTT = (
     "VoTT",
-    _DATUM.format("vott_json"),
     _json("{", "asset regions size version", "assets securityToken tags"),
+    _DATUM.format("vott_json"),
 )
 _JSON = (
     _VOTT,
-    (
-        "Datumaro",
-        _DATUM.format("datumaro"),
-        _json("{", "dm_format_version items", "info categories items label labels"),
-    ),
-    (
-        "Label Studio JSON-MIN",
-        "Export the project from Label Studio as JSON.",
-        _is_json_min,
-    ),
-    (
-        "Label Studio's storage, with a file for each annotation",
-        "Export the project from Label Studio as JSON.",
-        _json("{", "completed_by result task"),
-    ),
-    (
-        "Supervisely",
-        "Export the project from Supervisely as COCO.",
-        _json("{", "size objects classTitle", "description tags size height width objects"),
-    ),
-    (
-        "BDD100K",
-        "Convert it to COCO with bdd100k.label.to_coco of the repository bdd100k/bdd100k.",
-        _json("[{", "name labels category box2d"),
-    ),
-    (
-        "VIA 3",
-        "Export the project from VIA 3 in COCO format.",
-        _json("{", "project vid_list config attribute"),
-    ),
-    (
-        "V7 Darwin",
-        "Convert it: pip install darwin-py, then darwin convert coco FOLDER NEW_FOLDER.",
-        _json("{", "schema_ref item annotations"),
-    ),
-    (
-        "SuperAnnotate",
-        "Convert it to COCO with export_annotation of the package superannotate.",
-        _json("{", "metadata instances className", "metadata instances tags comments"),
-    ),
-    (
-        "Scale AI",
-        (
-            'Convert it to CSV: jq -r \'["filename", "left", "top", "width", "height", "class"], '
-            "(.[] | .params.attachment as $image | .response.annotations[] | [$image, .left, .top, "
-            ".width, .height, .label]) | @csv' FILE > NEW_FILE."
-        ),
-        _json("[", "task_id params attachment response annotations"),
-    ),
-    (
-        "nuImages",
-        "Convert it to COCO with tools/dataset_converters/nuimage_converter.py of mmdetection3d.",
-        _json("[", "category_token sample_data_token bbox"),
-    ),
-)
+    ("Datumaro", _json("{", "dm_format_version items", "info categories items label labels"),
+     _DATUM.format("datumaro")),
+    ("Label Studio JSON-MIN", _is_json_min, _LABEL_STUDIO),
+    ("Label Studio's storage, with a file for each annotation",
+     _json("{", "completed_by result task"), _LABEL_STUDIO),
+    ("Supervisely",
+     _json("{", "size objects classTitle", "description tags size height width objects"),
+     "Export the project from Supervisely as COCO."),
+    ("BDD100K", _json("[{", "name labels category box2d"),
+     "Convert it to COCO with bdd100k.label.to_coco of the repository bdd100k/bdd100k."),
+    ("VIA 3", _json("{", "project vid_list config attribute"),
+     "Export the project from VIA 3 in COCO format."),
+    ("V7 Darwin", _json("{", "schema_ref item annotations"),
+     "Convert it: pip install darwin-py, then darwin convert coco FOLDER NEW_FOLDER."),
+    ("SuperAnnotate",
+     _json("{", "metadata instances className", "metadata instances tags comments"),
+     "Convert it to COCO with export_annotation of the package superannotate."),
+    ("Scale AI", _json("[", "task_id params attachment response annotations"),
+     ('Convert it to CSV: jq -r \'["filename", "left", "top", "width", "height", "class"], '
+      "(.[] | .params.attachment as $image | .response.annotations[] | [$image, .left, .top, "
+      ".width, .height, .label]) | @csv' FILE > NEW_FILE.")),
+    ("nuImages", _json("[", "category_token sample_data_token bbox"),
+     "Convert it to COCO with tools/dataset_converters/nuimage_converter.py of mmdetection3d."),
+)  # fmt: skip
 _NDJSON = (
-    (
-        "Labelbox",
-        (
-            "Convert it: pip install labelformat, then labelformat convert --task "
-            "object-detection --input-format labelbox --input-file FILE --category-names "
-            "CLASS,CLASS --output-format coco --output-file NEW_FILE."
-        ),
-        _json("{[", "data_row media_attributes projects"),
-    ),
-    (
-        "Ultralytics NDJSON",
-        "Convert it to YOLO with convert_ndjson_to_yolo of the package ultralytics.",
-        _json("{", "type task class_names"),
-    ),
-)
+    ("Labelbox", _json("{[", "data_row media_attributes projects"),
+     ("Convert it: pip install labelformat, then labelformat convert --task object-detection "
+      "--input-format labelbox --input-file FILE --category-names CLASS,CLASS --output-format "
+      "coco --output-file NEW_FILE.")),
+    ("Ultralytics NDJSON", _json("{", "type task class_names"),
+     "Convert it to YOLO with convert_ndjson_to_yolo of the package ultralytics."),
+)  # fmt: skip
 _TEXT = (
-    ("WIDER FACE", _DATUM.format("wider_face"), _named(r"wider_face_[a-z_]+_gt\.txt")),
-    ("MOT", _DATUM.format("mot_seq"), _is_mot),
-    (
-        "KITTI tracking",
-        (
-            "Write a file for each frame: in the folder of the labels, for f in *.txt; do mkdir "
-            '${f%.txt}; awk -v d=${f%.txt} \'{p = sprintf("%s/%06d.txt", d, $1); $1 = $2 = ""; '
-            "print substr($0, 3) > p}' $f; rm $f; done."
-        ),
-        _is_kitti_tracking,
-    ),
-    (
-        "VisDrone",
-        "Convert it to YOLO with the script in VisDrone.yaml of the package ultralytics.",
-        _is_visdrone,
-    ),
+    ("WIDER FACE", _named(r"wider_face_[a-z_]+_gt\.txt"), _DATUM.format("wider_face")),
+    ("MOT", _is_mot, _DATUM.format("mot_seq")),
+    ("KITTI tracking", _is_kitti_tracking,
+     ("Write a file for each frame: in the folder of the labels, for f in *.txt; do mkdir "
+      '${f%.txt}; awk -v d=${f%.txt} \'{p = sprintf("%s/%06d.txt", d, $1); $1 = $2 = ""; '
+      "print substr($0, 3) > p}' $f; rm $f; done.")),
+    ("VisDrone", _is_visdrone,
+     "Convert it to YOLO with the script in VisDrone.yaml of the package ultralytics."),
     _CELEBA,
-)
-_RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
+)  # fmt: skip
+_CROWD_HUMAN = "Convert it to COCO with tools/convert_crowdhuman_to_coco.py of ByteTrack."
+_RECOGNISED: Mapping[str, Sequence[tuple[str, _Matches, str]]] = {
     ".json": (*_JSON, *_NDJSON),
     ".ndjson": _NDJSON,
-    ".odgt": (
-        (
-            "CrowdHuman",
-            "Convert it to COCO with tools/convert_crowdhuman_to_coco.py of ByteTrack.",
-            _json("{", "gtboxes"),
-        ),
-    ),
+    ".odgt": (("CrowdHuman", _json("{", "gtboxes"), _CROWD_HUMAN),),
     ".vott": (_VOTT,),
-    ".xml": (("the LabelMe web tool", _DATUM.format("label_me"), _is_labelme_web),),
+    ".xml": (("the LabelMe web tool", _is_labelme_web, _DATUM.format("label_me")),),
     ".txt": _TEXT,
     ".csv": (_CELEBA,),
 }

@@ -19,8 +19,8 @@ from recordsmith.image import (
     Box,
     exif_orientation,
     inverse_orientation,
-    is_mirrored,
     orient_box,
+    orient_corners,
     orient_points,
     swaps_sides,
 )
@@ -61,7 +61,6 @@ CORNER_KINDS: Mapping[str, Kind] = {keys.CORNER_X: "float", keys.CORNER_Y: "floa
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-_MIRRORED = [1, 0, 3, 2]  # the corners of a rectangle in a mirror, again clockwise
 MAX_POINTS = 1 << 22  # of an image: all its objects have as many as the class with the most
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -239,7 +238,10 @@ class BoxPlacer:
         for item in objects:
             name = item.name if item.name and is_class_name(item.name) else None
             if item.fault or name is None:
-                fault = item.fault or f"invalid class name {item.name!r}"
+                invalid = (
+                    f"invalid class name {item.name!r:.60}" if item.name else "it has no class"
+                )
+                fault = item.fault or invalid
                 dropped = _UNKNOWN_DROPPED if item.name is None or not item.fault else _DROPPED
                 place = f"{file}, {item.where}"
                 self.reject(place, fault, dropped.leaving_out(name or _UNKNOWN))
@@ -437,10 +439,7 @@ def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
 
 def _placed_quad(quad: Sequence[float], frame: Frame) -> Numbers:
     corners = np.array(quad, np.float64).reshape(4, 2) / (frame.width, frame.height)
-    if frame.orientation == UPRIGHT:
-        return corners
-    corners = orient_points(corners, inverse_orientation(frame.orientation))
-    return corners[_MIRRORED] if is_mirrored(frame.orientation) else corners
+    return orient_corners(corners, inverse_orientation(frame.orientation))
 
 
 def _point_fault(name: str, point: Sequence[float], frame: Frame) -> Flaw:

@@ -34,7 +34,8 @@ class RegionError(ValueError):
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     """Rasterize polygons (x1, y1, x2, y2, ...), run lengths (`size`, `counts`), or a PNG.
 
-    Of a PNG, `png` is its base64, and `x` and `y` are where it begins.
+    Run lengths go along the rows if they have `by_row`. Of a PNG, `png` is its base64, and `x` and
+    `y` are where it begins.
 
     Returns uint8, (height, width), 0 or 1.
     """
@@ -167,6 +168,8 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
     values = np.zeros(len(counts), np.uint8)
     values[1::2] = 1
     pixels = np.repeat(values, np.array(counts, np.int64))
+    if segmentation.get("by_row"):
+        return pixels.reshape(height, width)
     return np.ascontiguousarray(pixels.reshape(width, height).T)
 
 

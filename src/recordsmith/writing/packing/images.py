@@ -8,10 +8,12 @@ too, because they affect training.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from recordsmith.format.example import SequenceExample, decode_payload, keys
 from recordsmith.format.example.feature_values import only_value, values_of
@@ -219,17 +221,28 @@ def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> Store
 
 def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
     """Coordinates are fractions of the sides, so only rotation changes them."""
-    if stored.orientation_applied == 1 or not all(key in given for key in keys.BOX):
+    orientation = stored.orientation_applied
+    if orientation == 1:
         return
-    sides = [[float(place) for place in values_of(given[key])] for key in keys.BOX]
-    if not sides[0]:
-        return
-    from recordsmith.image import orient_box
+    from recordsmith.image import orient_box, orient_corners, orient_points
 
-    boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
-    for key, places in zip(keys.BOX, zip(*boxes, strict=True), strict=True):
-        given[key] = list(places)
-    note(BOXES_ROTATED, where)
+    if sides := _columns(given, keys.BOX):
+        boxes = [orient_box(box, orientation) for box in zip(*sides, strict=True)]
+        given |= zip(keys.BOX, map(list, zip(*boxes, strict=True)), strict=True)
+        note(BOXES_ROTATED, where)
+    if sides := _columns(given, keys.CORNER):
+        corners = orient_corners(np.reshape(sides, (2, -1, 4)).transpose(1, 2, 0), orientation)
+        given |= zip(keys.CORNER, corners.reshape(-1, 2).T, strict=True)
+    if sides := _columns(given, keys.KEYPOINT):
+        points = orient_points(np.transpose(sides[:2]), orientation)
+        points[np.equal(sides[2], 0)] = 0  # not labelled
+        given |= zip(keys.KEYPOINT[:2], points.T, strict=True)
+
+
+def _columns(given: Mapping[str, Any], of: Sequence[str]) -> list[list[float]]:
+    """The values of features that are parallel; empty if one is missing or has no values."""
+    columns = [[float(value) for value in values_of(given.get(key))] for key in of]
+    return columns if all(columns) else []
 
 
 def _scale_areas(

@@ -30,6 +30,7 @@ from recordsmith.sources.boxes.annotation import (
     encoding_error,
     is_class_name,
     json_text,
+    object_of_points,
     rotated_object,
     to_float,
 )
@@ -124,18 +125,25 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     if name is None:
         return AnnotatedObject(where, None, fault=f"unknown category_id {category}")
     file.used_classes.add(category)
-    if not isinstance(box, list) or len(box) != 4:
-        fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
-        return AnnotatedObject(where, name, fault=fault)
-    x, y, width, height = map(to_float, box)
-    area = to_float(item.area)
-    known_area = area if 0 <= area <= _LARGEST_AREA else None
-    extra = (int(to_float(item.iscrowd) > 0), known_area, item.id if _is_id(item.id) else _NO_ID)
-    corners = (x, y, x + width, y + height)
     points = _keypoints(item.keypoints, is_declared=name in file.keypoint_classes)
     if points is None:
         fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
         return AnnotatedObject(where, name, fault=fault)
+    if box in (None, []) and points:
+        values = [*map(to_float, msgspec.json.decode(item.keypoints))]
+        around = object_of_points(where, name, values[: len(values) // 3 * 3])
+        if around.fault:
+            return around
+        corners = around.corners
+    elif isinstance(box, list) and len(box) == 4:
+        x, y, width, height = map(to_float, box)
+        corners = (x, y, x + width, y + height)
+    else:
+        fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
+        return AnnotatedObject(where, name, fault=fault)
+    area = to_float(item.area)
+    known_area = area if 0 <= area <= _LARGEST_AREA else None
+    extra = (int(to_float(item.iscrowd) > 0), known_area, item.id if _is_id(item.id) else _NO_ID)
     attributes = _attributes(item.attributes)
     if isinstance(item.caption, str):
         attributes["caption"] = item.caption
@@ -225,7 +233,7 @@ class _CocoFile:
         self._report_orphans()
         for key, image in self._images.items():
             items = [*map(_decode, self._annotations.pop(key, ())[: MAX_OBJECTS + 1])]
-            captions = tuple(str(item.caption) for item in items if _is_caption(item))
+            captions = tuple(str(item.caption).strip() for item in items if _is_caption(item))
             objects = [_object(item, file) for item in items if not _is_caption(item)]
             yield image._replace(objects=objects, captions=captions)
 
@@ -376,6 +384,13 @@ class Coco(
         instances = [path for path in paths if "instances" in posixpath.basename(path)]
         others = [path for path in paths if "captions" not in posixpath.basename(path)]
         return instances or others or paths
+
+    @staticmethod
+    def _hints(paths: Sequence[str], chosen: Sequence[str]) -> Mapping[str, str]:
+        for path in paths:
+            if "keypoints" in posixpath.basename(path) and path not in chosen:
+                return {"annotations": f"for keypoints, pass {option('annotations', path)}"}
+        return {}
 
     @staticmethod
     def _captions(path: str) -> str:

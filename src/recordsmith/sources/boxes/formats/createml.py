@@ -14,9 +14,9 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    checked_numbers,
     decode_json,
     json_text,
-    to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.known_formats import is_json_with
@@ -45,10 +45,11 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 def _object(where: str, item: Any) -> AnnotatedObject:
     values = item if isinstance(item, Mapping) else {}
     box = values.get("coordinates")
-    if not isinstance(box, Mapping):
-        fault = f"invalid annotation {item!r:.60}; expected a label and coordinates"
-        return AnnotatedObject(where, "", fault=fault)
-    x, y, width, height = (to_float(box.get(key)) for key in ("x", "y", "width", "height"))
+    try:
+        known = box if isinstance(box, Mapping) else {}
+        x, y, width, height = checked_numbers(known, ("x", "y", "width", "height"))
+    except ValueError as error:
+        return AnnotatedObject(where, "", fault=f"coordinates: {error}")
     corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
     label = values.get("label")
     return AnnotatedObject(where, label if isinstance(label, str) else "", corners)

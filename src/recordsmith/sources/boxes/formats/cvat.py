@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 import math
 import re
-from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 from xml.parsers import expat
-
-import numpy as np
 
 from recordsmith.dataset import KeypointClass
 from recordsmith.format.example.keys import OBJECT_TRACK
@@ -20,16 +19,19 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Corners,
+    attributes_in,
+    checked_numbers,
     has_elements,
     is_class_name,
     object_of_points,
+    outlined,
     parse_xml,
+    points_in,
     rotated_object,
     text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.cvat_attributes import Attributes
 from recordsmith.sources.boxes.cvat_tracks import NO_TRACK, Tracks
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
@@ -37,9 +39,11 @@ from recordsmith.sources.files.file_index import FileIndex
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image|track)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
-_PARENT = re.compile(rb"<parent>\s*([^<]*)<")
+_PARENT = re.compile(rb"<parent>([^<]*)<")
+_ATTRIBUTE = re.compile(rb"<name>([^<]*)</name>")
+_IS_NUMBER = re.compile(rb"<input_type>\s*number\s*<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
-_SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^>]*)>")
+_SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^<>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
 _OTHER_SHAPES = "shapes were left out, because only boxes, polygons and points are read"
 _TAG_ATTRIBUTES = "attributes of tags were left out"
@@ -50,7 +54,7 @@ _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     data = text_as_utf8(file.location.read(), file.name, is_xml=True)
-    declared, file.keypoint_classes = _declared_labels(data)
+    declared, file.keypoint_classes, numbers = _declared_labels(data)
     file.class_names.update(enumerate(declared, 1))
     parser = expat.ParserCreate("utf-8")
     images: list[AnnotatedImage] = []
@@ -59,7 +63,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     notes: list[tuple[str, str]] = []
     labels: dict[str, float] = {}
     skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
-    attributes = Attributes(parser, data)
+    attributes: dict[str, Any] = {}
+    open_attributes: list[tuple[str, list[str]]] = []
     tracks = Tracks(file.name, data)
 
     def start(tag: str, values: dict[str, str]) -> None:
@@ -77,7 +82,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         elif not open_images or max(len(objects), len(notes), len(labels)) > MAX_OBJECTS:
             return  # the image is refused
         elif tag == "attribute":
-            attributes.begin(values.get("name", ""))
+            open_attributes.append((values.get("name", ""), []))
+            parser.CharacterDataHandler = open_attributes[-1][1].append
         elif tag == "tag":
             labels[values.get("label", "")] = 1
         elif tag == "skeleton":
@@ -99,13 +105,17 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             if not tracks.is_open or any(visibility for _, _, visibility in points.values()):
                 objects.append(object_of_points(where, name, points))
         if tag == "attribute":
-            attributes.end()
-        elif tag != "image" and (values := attributes.take()):
+            parser.CharacterDataHandler = None
+            if open_attributes:  # none of an image that is refused
+                name, pieces = open_attributes.pop()
+                attributes[name] = _value("".join(pieces), is_number=name in numbers)
+        elif tag != "image" and attributes:
             if tag == "tag":
                 place = f"{file.name}, line {parser.CurrentLineNumber}"
                 notes.append((_TAG_ATTRIBUTES, place))
             elif tag in _SHAPES and objects and not skeletons:
-                objects[-1] = objects[-1]._replace(attributes=values)
+                objects[-1] = objects[-1]._replace(attributes=attributes_in(attributes))
+            attributes.clear()
         if tag == "track":
             tracks.is_open = False
         elif tag == "image" or (tracks.is_open and tag == tracks.shape):
@@ -128,25 +138,39 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     file.features = file.features if tracks.has_objects else ()
 
 
-def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass]]:
-    """The labels of the task or project, in order, and the points of its skeletons by label."""
+def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass], set[str]]:
+    """The labels of a task or project in order, points of skeletons by label, and attributes.
+
+    These are the names of those that are numbers.
+    """
     start, end = data.find(b"<labels>"), data.find(b"</labels>")
     names: list[str] = []
     points: dict[str, list[str]] = {}
     svgs: dict[str, str] = {}
-    for label in data[start:end].split(b"</label>")[:-1] if 0 <= start < end else []:
+    declared = data[start:end] if 0 <= start < end else b""
+    for label in declared.split(b"</label>")[:-1]:
         name, parent, svg = (_text_in(label, tag) for tag in (_NAME, _PARENT, _SVG))
         if not is_class_name(name):
             continue
-        if parent:
+        if parent := parent.strip():
             points.setdefault(parent, []).append(name)
         else:
             names.append(name)
             svgs[name] = svg
-    return names, {
+    keypoints = {
         name: KeypointClass(tuple(of_class), _edges(svgs.get(name, ""), of_class))
         for name, of_class in points.items()
     }
+    numbers = [text for text in declared.split(b"<attribute>")[1:] if _IS_NUMBER.search(text)]
+    return names, keypoints, {_text_in(text, _ATTRIBUTE) for text in numbers}
+
+
+def _value(text: str, *, is_number: bool) -> str | float:
+    """The value of an attribute: a number if it is declared as one, and is one."""
+    for kind in (int, float) if is_number else ():
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _text_in(label: bytes, tag: re.Pattern[bytes]) -> str:
@@ -172,21 +196,22 @@ def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
     name = values.get("label", "")
     if shape == "box":
-        xmin, ymin, xmax, ymax = (to_float(values.get(side)) for side in _SIDES)
+        try:
+            xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
+        except ValueError as error:
+            return AnnotatedObject(where, name, fault=str(error))
         corners: Corners = (xmin, ymin, xmax, ymax)
         if degrees := to_float(values.get("rotation") or 0) % 360:
             return rotated_object(where, name, corners, degrees)
         return AnnotatedObject(where, name, corners, "box")
-    outline = _coordinates(values.get("points", ""))
-    if outline is None or (shape == "polygon" and len(outline) < 4):
-        return AnnotatedObject(where, name, fault="invalid points; expected x,y;x,y")
+    points = _points(values)
+    if points is None or (shape == "polygon" and len(points) < 2):
+        fault = f"invalid points {values.get('points')!r:.60}; expected x,y;x,y"
+        return AnnotatedObject(where, name, fault=fault)
     if shape == "points":
         seen = _visibility(values)
-        pairs = zip(outline[::2], outline[1::2], strict=True)
-        return object_of_points(where, name, [value for x, y in pairs for value in (x, y, seen)])
-    xs, ys = outline[::2], outline[1::2]
-    corners = (min(xs), min(ys), max(xs), max(ys))
-    return AnnotatedObject(where, name, corners, f"[{outline.tolist()}]")
+        return object_of_points(where, name, [value for x, y in points for value in (x, y, seen)])
+    return outlined(where, name, points)
 
 
 def _visibility(values: Mapping[str, str]) -> int:
@@ -197,24 +222,13 @@ def _visibility(values: Mapping[str, str]) -> int:
 
 def _point(values: Mapping[str, str]) -> tuple[float, float, int]:
     """x, y and visibility of a point of a skeleton; NaN for an invalid one."""
-    pair = _coordinates(values.get("points", ""))
-    x, y = pair if pair is not None and len(pair) == 2 else (math.nan, math.nan)
+    points = _points(values) or ()
+    x, y = points[0] if len(points) == 1 else (math.nan, math.nan)
     return x, y, _visibility(values)
 
 
-def _coordinates(points: str) -> array[float] | None:
-    """The coordinates of a polygon or of points; None if they are invalid."""
-    outline = array("d")
-    start = 0
-    while start <= len(points):
-        stop = points.find(";", start)
-        stop = len(points) if stop < 0 else stop
-        pair = points[start:stop].split(",", 2)
-        if len(pair) != 2:
-            return None
-        outline.extend(map(to_float, pair))
-        start = stop + 1
-    return outline if np.isfinite(outline).all() else None
+def _points(values: Mapping[str, str]) -> list[tuple[float, float]] | None:
+    return points_in([pair.split(",") for pair in values.get("points", "").split(";")])
 
 
 class Cvat(

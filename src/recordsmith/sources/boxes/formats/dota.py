@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from recordsmith.dataset import is_label
 from recordsmith.format.example.keys import OBJECT_DIFFICULT
@@ -19,26 +20,22 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
-from recordsmith.sources.boxes.known_formats import are_numbers, first_rows
+from recordsmith.sources.boxes.known_formats import are_rows, first_rows
 from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import read_lines
 
 _ABOUT_IMAGE = ("imagesource:", "gsd:", "acquisition")
 _FOLDER = re.compile(r"(^|/)(labeltxt|annfiles)[^/]*/", re.IGNORECASE)
+_OF_UPRIGHT = re.compile(r"(reclabeltxt|_hbb)[^/]*/", re.IGNORECASE)
 _EXPECTED = "expected x and y of four corners, a class and its difficulty"
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file begins like DOTA's: with lines about the image, or rows of an object each."""
+    """Whether a file begins like DOTA's: with a line about the image, or rows of an object each."""
     rows, about = first_rows(head), tuple(map(str.encode, _ABOUT_IMAGE))
-    objects = [row for row in rows if not row[0].startswith(about)]
-    return bool(rows) and all(
-        len(row) in (9, 10)
-        and are_numbers(row[:8])
-        and not are_numbers(row[8:9])
-        and all(map(bytes.isdigit, row[9:]))
-        for row in objects
-    )
+    is_known = are_rows(rows, (9, 10), text=8)
+    is_known = is_known and all(map(bytes.isdigit, chain(*(row[9:] for row in rows))))
+    return is_known or (bool(rows) and rows[0][0].startswith(about))
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -56,7 +53,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def _object(where: str, words: list[str]) -> AnnotatedObject:
     numbers = [*map(to_float, words[:8])]
-    if len(words) not in (9, 10) or any(map(math.isnan, numbers)):
+    is_row = len(words) == 10 or (len(words) == 9 and not words[8].isdigit())
+    if not is_row or any(map(math.isnan, numbers)):
         return AnnotatedObject(where, "", fault=f"{' '.join(words)!r:.80}; {_EXPECTED}")
     name, *difficulty = words[8:]
     if not all(map(is_label, difficulty)):
@@ -89,3 +87,6 @@ class Dota(
     Example:
         rs.pack(rs.Dota("DOTA"), "packed")
     """
+
+    def _documents(self, documents: list[str]) -> list[str]:
+        return [path for path in documents if not _OF_UPRIGHT.search(path)] or documents

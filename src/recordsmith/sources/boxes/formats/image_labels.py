@@ -67,6 +67,8 @@ def _open_images(file: AnnotationFile, lines: Iterator[str]) -> Iterator[Annotat
     """Yield the images of labels, of which each row has one; those of an image in any order."""
     rows = csv_rows(lines, ",", file.name)
     header = [name.strip() for name in next(rows, (0, [""]))[1]]
+    if missing := [name for name in OPEN_IMAGES if name not in header]:
+        raise SourceError(f"missing column {missing[0]}", path=file.name, line=1)
     places = [header.index(name) for name in OPEN_IMAGES]
     images: dict[str, tuple[int, dict[str, float]]] = {}
     notes: dict[str, list[tuple[str, str]]] = {}

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import math
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
 from recordsmith.sources.boxes.annotation import (
-    MAX_OBJECTS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
     Entry,
-    encoding_error,
-    text_as_utf8,
+    attributes_in,
+    checked_numbers,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
-from recordsmith.sources.boxes.known_formats import are_numbers, first_rows
+from recordsmith.sources.boxes.known_formats import are_rows, first_rows
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_OPENED, FileTree
-from recordsmith.stores import read_document
+from recordsmith.sources.files.name_files import read_lines
 
 _NAMES = ("truncated", "occluded", "alpha", "left", "top", "right", "bottom", "dimension_height",
           "dimension_width", "dimension_length", "location_x", "location_y", "location_z",
@@ -34,12 +31,7 @@ _LEFT_OUT = "regions of the class DontCare were left out"
 
 def _is_row(cells: Sequence[bytes]) -> bool:
     """A class, then 14 or 15 numbers, the second of which is the occlusion."""
-    return (
-        len(cells) in (15, 16)
-        and not are_numbers(cells[:1])
-        and are_numbers(cells[1:])
-        and to_float(cells[2]) in (-1, 0, 1, 2, 3)
-    )
+    return are_rows([cells], (15, 16), text=0) and to_float(cells[2]) in (-1, 0, 1, 2, 3)
 
 
 def matches(head: bytes) -> bool:
@@ -49,38 +41,30 @@ def matches(head: bytes) -> bool:
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a file; none for texts of another type, such as calibrations."""
-    data = text_as_utf8(read_document(file.location), file.name)
-    if not _is_label_folder(file.name) and not any(map(_is_row, first_rows(data[:HEAD_BYTES]))):
+    lines = read_lines(file.location, file.name)
+    rows = [(f"line {line}", *text.split(None, len(_NAMES) + 1)) for line, text in lines]
+    head = file.location.read(0, HEAD_BYTES)
+    if not _is_label_folder(file.name) and not any(map(_is_row, first_rows(head))):
         return
-    objects, notes = [], []
-    for line, text in enumerate(io.BytesIO(data), 1):
-        try:
-            name, *values = text.decode("utf-8-sig").split(None, len(_NAMES) + 1) or [""]
-        except UnicodeDecodeError:
-            raise encoding_error(file.name, line=line) from None
-        if name == _DONT_CARE:
-            notes.append((_LEFT_OUT, f"{file.name}, line {line}"))
-        elif name:
-            objects.append(_object(f"line {line}", name, values))
-        if max(len(objects), len(notes)) > MAX_OBJECTS:  # which are refused
-            break
+    objects = [_object(*row) for row in rows if row[1] != _DONT_CARE]
+    notes = [(_LEFT_OUT, f"{file.name}, {where}") for where, name, *_ in rows if name == _DONT_CARE]
     yield AnnotatedImage(objects=objects, notes=notes)
 
 
-def _object(where: str, name: str, texts: Sequence[str]) -> AnnotatedObject:
-    values = [*map(to_float, texts)]
-    if len(values) not in (14, 15):
-        fault = f"found {len(values) + 1} values; expected 15, or 16 with a score"
-        return AnnotatedObject(where, name, fault=fault)
-    for key, text, value in zip(_NAMES, texts, values, strict=False):
-        if not math.isfinite(value):
-            fault = f"{key}: found {text!r:.60}; expected a number"
-            return AnnotatedObject(where, name, fault=fault)
+def _object(where: str, name: str, *texts: str) -> AnnotatedObject:
+    known = dict(zip(_NAMES, texts, strict=False))
+    try:
+        if len(texts) not in (14, 15):
+            raise ValueError(f"found {len(texts) + 1} values; expected 15, or 16 with a score")
+        values = checked_numbers(known, known)
+    except ValueError as error:
+        return AnnotatedObject(where, name, fault=str(error))
     left, top, right, bottom = values[_BOX]
     attributes = dict(zip(_NAMES, values, strict=False))
     for key in (*_NAMES[_BOX], *(_NAMES[_IN_SPACE] if max(values[_SIZE]) <= 0 else ())):
         del attributes[key]
-    return AnnotatedObject(where, name, (left, top, right, bottom), attributes=attributes)
+    corners = (left, top, right, bottom)
+    return AnnotatedObject(where, name, corners, attributes=attributes_in(attributes))
 
 
 def _is_label_folder(path: str) -> bool:

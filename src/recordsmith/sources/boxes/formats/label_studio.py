@@ -6,32 +6,36 @@ its labels, and choices or texts about it.
 
 from __future__ import annotations
 
-import base64
-import codecs
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from recordsmith.image import encode_mask
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
     Entry,
+    attributes_in,
+    checked_numbers,
+    decode_json,
+    ellipse,
+    json_text,
     outlined,
-    text_as_utf8,
+    points_in,
+    quad_object,
     to_float,
+    turned,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.known_formats import is_json_with
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.problems import join_names
@@ -46,33 +50,26 @@ if TYPE_CHECKING:
 MAX_TASK_BYTES = 1 << 26
 """Of a task with all its regions."""
 
-MAX_BRUSH_PIXELS = 1 << 26
-"""Of the image of a brush region, whose mask is decoded when it is listed."""
-
-_Draw: TypeAlias = Callable[[Mapping[str, Any], Any], AnnotatedObject]
-_Shape: TypeAlias = tuple[_Draw, Mapping[str, Any], Sequence[Mapping[str, Any]]]
-"""How a region is drawn, the result with its shape, and all its results."""
-
-_TASKS = re.compile(rb'"(annotations|completions)"\s*:\s*\[')
-_KEY = re.compile(rb'"(result|predictions|completed_by|file_upload|was_cancelled)"\s*:')
+_KEYS = ("result", "predictions", "completed_by", "file_upload", "was_cancelled")
 _UPLOADED = re.compile(r"(?:^|(?<=/))[0-9a-f]{8}-(?=[^/]+$)")
-_BYTE = re.compile(r" \(byte (\d+)\)")
-_ELLIPSE_POINTS = 64
+_SHAPES = ("rle", "points", "radiusX", "height", "x")
+"""Keys of values: a brush, polygon, ellipse, rectangle or point has the first of these."""
+
+_SIZES = {"radiusX": ("radiusX", "radiusY"), "height": ("width", "height"), "x": ()}
+_MAX_LABELS = 16  # of a region: each makes an object with its outline
 _ABOUT = ("choices", "text", "number", "rating", "taxonomy", "datetime")
 _NO_PARENT = "it has no parentID: in Label Studio, drop the keypoint on its box"
 _OTHER = "results were left out that are neither shapes, keypoints, choices nor texts"
 _REMEDY = "Copy the images next to the file: Label Studio exports only their addresses as JSON."
 
 
-def matches(head: bytes) -> bool:
-    """Whether a file begins like a list of tasks."""
-    is_list = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    return is_list and bool(_TASKS.search(head)) and bool(_KEY.search(head))
-
-
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     left: Counter[str] = Counter()
-    for number, task in enumerate(_tasks(file), 1):
+    data = json_text(file.location.read(), file.name)
+    tasks = decode_json(data, file.name, list[msgspec.Raw], "a list of tasks (Label Studio)")
+    for number, raw in enumerate(tasks, 1):
+        what = f"number {number} of the list of tasks"
+        task = decode_json(raw, file.name, dict[str, Any], what, max_bytes=MAX_TASK_BYTES)
         where = f"task {task.get('id', number)!s:.60}"
         listed = _list(task.get("annotations", task.get("completions")))
         found = [item for item in listed if isinstance(item, dict)]
@@ -89,23 +86,6 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             yield image._replace(file_name=path, id=task.get("id"), remedy=_REMEDY)
     for what, times in (+left).items():
         file.notices.append(f"{what} in {file.name} left out: {times:,}")
-
-
-def _tasks(file: AnnotationFile) -> Iterator[dict[str, Any]]:
-    data = text_as_utf8(file.location.read(), file.name).removeprefix(codecs.BOM_UTF8)
-    start, stop, problem = 0, 0, f"a task is longer than {MAX_TASK_BYTES:,} bytes"
-    try:
-        for raw in msgspec.json.decode(data, type=list[msgspec.Raw]):
-            task = memoryview(raw)
-            start = data.find(task, stop)
-            stop = start + len(task)
-            if len(task) > MAX_TASK_BYTES:
-                raise SourceError(problem, path=file.name, remedy="Remove its brush regions.")
-            yield msgspec.json.decode(task, type=dict)
-    except (ValueError, RecursionError) as error:
-        match = _BYTE.search(str(error))
-        line = data.count(b"\n", 0, start + int(match[1] if match else 0)) + 1
-        raise SourceError(f"not a list of tasks: {error}", path=file.name, line=line) from None
 
 
 def _list(value: object) -> list[Any]:
@@ -166,16 +146,22 @@ def _annotated(place: str, where: str, results: Sequence[Any]) -> AnnotatedImage
     item: Mapping[str, Any]
     for number, result in enumerate(results):
         item = result if isinstance(result, dict) else {"type": f"{result!s:.30}"}
-        item = item if isinstance(item.get("value"), dict) else {**item, "value": {}}
-        regions.setdefault(str(item.get("id", number)), []).append(item)
-    shapes: dict[str, _Shape] = {}
+        value = item.get("value")
+        known = {**item, "value": value if isinstance(value, dict) else {}}
+        regions.setdefault(str(item.get("id", number)), []).append(known)
+    objects: list[AnnotatedObject] = []
+    points: dict[str, dict[str, tuple[float, ...]]] = {}
     notes: list[tuple[str, str]] = []
     captions: list[str] = []
     labels: dict[str, float] | None = None
-    for key, items in regions.items():
-        known = ((draw, n) for kind, draw in _DRAWN.items() for n in items if kind in n["value"])
-        if shape := next(known, None):
-            shapes[key] = (*shape, items)
+    shapes = {key: _shape(items) for key, items in regions.items()}
+    size = next(filter(None, (_size(item) for kind, item in shapes.values() if kind)), (0.0, 0.0))
+    for key, items in sorted(regions.items(), key=lambda item: shapes[item[0]][0] == "x"):
+        kind, shape = shapes[key]
+        if kind:
+            own = points.setdefault(key, {}) if kind != "x" else {}
+            found = _objects(f"{where}, region {key:.60}", kind, shape, items, size, points)
+            objects += (item._replace(points=own) for item in found)
             continue
         for item in items:
             value = item["value"]
@@ -186,48 +172,52 @@ def _annotated(place: str, where: str, results: Sequence[Any]) -> AnnotatedImage
                 captions += map(str, _listed(value["text"]))
             else:
                 notes.append((_OTHER, f"{place}, region {key:.60}: {item.get('type')!s:.60}"))
-    size = next(filter(None, (_size(item) for _, item, _ in shapes.values())), (0.0, 0.0))
-    objects = _objects(where, shapes, size)
     return AnnotatedImage(
         where, size=size, objects=objects, notes=notes, captions=captions, labels=labels
     )
 
 
+def _shape(items: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    """The kind of shape that the results of a region have, and the first with it; "" without."""
+    known = ((kind, item) for kind in _SHAPES for item in items if kind in item["value"])
+    return next(known, ("", {}))
+
+
 def _objects(
-    where: str, shapes: Mapping[str, _Shape], size: tuple[float, float]
+    where: str,
+    kind: str,
+    shape: Mapping[str, Any],
+    items: Sequence[Mapping[str, Any]],
+    size: tuple[float, float],
+    points: Mapping[str, dict[str, tuple[float, ...]]],
 ) -> list[AnnotatedObject]:
-    """The objects of regions, with the keypoints whose parent they are."""
-    objects: list[AnnotatedObject] = []
-    points: dict[str, dict[str, tuple[float, ...]]] = {}
-    for key, (draw, shape, items) in sorted(shapes.items(), key=lambda item: item[1][0] is _point):
-        place, values = f"{where}, region {key:.60}", [item["value"] for item in items]
-        lists = (value[kind] for value in values for kind in value if kind.endswith("labels"))
-        names = next(filter(None, map(_list, lists)), [None])
-        parent = points.get(str(shape.get("parentID")))
-        try:
-            if _size(shape) != size or shape.get("image_rotation"):
-                sides = ("original_width", "original_height", "image_rotation")
-                given = ", ".join(f"{name} {shape.get(name)}" for name in sides)
-                raise ValueError(f"{given}; expected {size[0]:g}, {size[1]:g}, 0")
-            drawn = draw(shape["value"], np.array(size) / 100)
-            if draw is _point and (parent is None or names[0] in parent):
-                raise ValueError(_NO_PARENT if parent is None else f"another {names[0]!r:.60}")
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            fault = f"invalid {shape.get('type')!s:.30}: {error!s:.200}"
-            objects.append(AnnotatedObject(place, "", fault=fault))
-            continue
-        if draw is _point and parent is not None:
-            parent[str(names[0])] = (*drawn.corners[:2], 2)
-            continue
-        about = [(item, kind) for kind in _ABOUT for item in items if kind in item["value"]]
-        known = {
-            str(item.get("from_name", kind)): _text(item["value"][kind]) for item, kind in about
-        }
-        points[key] = {}
-        drawn = drawn._replace(where=place, points=points[key], attributes=known)
-        unnamed = AnnotatedObject(place, None, fault="the region has no label")
-        objects += [drawn._replace(name=str(name)) if name else unnamed for name in names]
-    return objects
+    """An object for each label of a region; none for a keypoint, which its parent gets."""
+    lists = (
+        item["value"][key] for item in items for key in item["value"] if key.endswith("labels")
+    )
+    names = next(filter(None, map(_list, lists)), [None])
+    try:
+        if _size(shape) != size or shape.get("image_rotation"):
+            sides = ("original_width", "original_height", "image_rotation")
+            found = ", ".join(f"{name} {shape.get(name)}" for name in sides)
+            raise ValueError(f"{found}; expected {size[0]:g}, {size[1]:g}, 0")
+        if len(names) > _MAX_LABELS:
+            raise ValueError(f"{len(names)} labels; expected at most {_MAX_LABELS}")
+        drawn = _drawn(kind, shape["value"], *size)
+        if kind == "x" and names[0]:
+            parent, name = points.get(str(shape.get("parentID"))), str(names[0])
+            if parent is None or name in parent:
+                raise ValueError(_NO_PARENT if parent is None else f"another {name!r:.60}")
+            parent[name] = (*drawn.corners[:2], 2)
+            return []
+    except (TypeError, ValueError, OverflowError) as error:
+        fault = f"invalid {shape.get('type')!s:.30}: {error!s:.200}"
+        return [AnnotatedObject(where, "", fault=fault)]
+    about = [(item, key) for key in _ABOUT for item in items if key in item["value"]]
+    known = {str(item.get("from_name", key)): _text(item["value"][key]) for item, key in about}
+    drawn = drawn._replace(where=where, attributes=attributes_in(known))
+    unnamed = AnnotatedObject(where, None, fault="the region has no label")
+    return [drawn._replace(name=str(name)) if name else unnamed for name in names]
 
 
 def _size(shape: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -240,74 +230,53 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _text(value: Any) -> str | float:
+def _text(value: Any) -> Any:
     """The value of an attribute: a number, a text, or several with commas between them."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return ", ".join("/".join(map(str, _listed(part))) for part in _listed(value))
 
 
-def _numbers(value: Mapping[str, Any], sides: str) -> npt.NDArray[np.float64]:
-    numbers = np.array([to_float(value.get(side)) for side in sides.split()])
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"expected numbers {sides}")
-    return numbers
-
-
-def _turned(value: Mapping[str, Any], offsets: Any, scale: Any) -> list[tuple[float, float]]:
-    """Points that are rotated clockwise about x and y, from their offsets in pixels."""
-    x, y, degrees = _numbers({"rotation": 0, **value}, "x y rotation")
+def _drawn(kind: str, value: Mapping[str, Any], width: float, height: float) -> AnnotatedObject:
+    """The shape of a region, in pixels of an image of this size."""
+    if kind == "rle":
+        return _brush(bytes(_list(value["rle"])), round(width), round(height))
+    if kind == "points":
+        points = points_in(value["points"])
+        if points is None or len(points) < 2:
+            raise ValueError("expected at least two points [x, y]")
+        return outlined("", "", [(x * width / 100, y * height / 100) for x, y in points])
+    x, y, *sides = checked_numbers(value, ("x", "y", *_SIZES[kind]))
+    x, y = x * width / 100, y * height / 100
+    if kind == "x":
+        return AnnotatedObject("", "", (x, y, x, y))
+    (degrees,) = checked_numbers({"rotation": 0, **value}, ("rotation",))
+    across, down = sides[0] * width / 100, sides[1] * height / 100
     angle = math.radians(degrees % 360)
-    cosine, sine = math.cos(angle), math.sin(angle)
-    turned = offsets @ np.array([[cosine, sine], [-sine, cosine]]) + (x, y) * scale
-    return [(across, down) for across, down in turned.tolist()]
+    if kind == "radiusX":
+        return outlined("", "", ellipse(x, y, across, down, angle))
+    if not angle:
+        return AnnotatedObject("", "", (x, y, x + across, y + down), "box")
+    offsets = ((0, 0), (across, 0), (across, down), (0, down))  # about its top left corner
+    return quad_object("", "", turned(x, y, offsets, angle))
 
 
-def _rectangle(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
-    """A box that is rotated about its top left corner."""
-    sides = _numbers(value, "width height") * scale
-    points = _turned(value, sides * [(0, 0), (1, 0), (1, 1), (0, 1)], scale)
-    if not value.get("rotation"):
-        return AnnotatedObject("", "", (*points[0], *points[2]), "box")
-    return outlined("", "", points)._replace(quad=[side for point in points for side in point])
-
-
-def _polygon(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
-    points = np.array(value["points"], np.float64)
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 or not np.isfinite(points).all():
-        raise ValueError("expected at least two points [x, y]")
-    return outlined("", "", [(x, y) for x, y in (points * scale).tolist()])
-
-
-def _ellipse(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
-    turns = np.arange(_ELLIPSE_POINTS) * (2 * math.pi / _ELLIPSE_POINTS)
-    circle = np.stack((np.cos(turns), np.sin(turns)), axis=1)
-    radii = _numbers(value, "radiusX radiusY") * scale
-    return outlined("", "", _turned(value, circle * radii, scale))
-
-
-def _point(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
-    x, y = (_numbers(value, "x y") * scale).tolist()
-    return AnnotatedObject("", "", (x, y, x, y))
-
-
-def _brush(value: Mapping[str, Any], scale: Any) -> AnnotatedObject:
-    """The opaque pixels of a brush, as a PNG of the part of the image that has some."""
-    columns, rows = map(round, (100 * scale).tolist())
-    if columns * rows > MAX_BRUSH_PIXELS:
-        raise ValueError(f"more than {MAX_BRUSH_PIXELS:,} pixels: {columns}x{rows}")
-    runs = list(_opaque(bytes(_list(value["rle"])), columns * rows))
+def _brush(data: bytes, width: int, height: int) -> AnnotatedObject:
+    """The opaque pixels of a brush, as run lengths along the rows."""
+    runs: list[tuple[int, int]] = []
+    for first, behind in _opaque(data, width * height):
+        start = runs.pop()[0] if runs and runs[-1][1] == first else first
+        runs.append((start, behind))
     if not runs:
         raise ValueError("no pixel is opaque")
-    top, stop = runs[0][0] // columns, (runs[-1][1] - 1) // columns + 1
-    mask = np.zeros((stop - top, columns), np.uint8)
-    for first, behind in runs:
-        mask.ravel()[first - top * columns : behind - top * columns] = 1
-    filled = np.flatnonzero(mask.any(axis=0))
-    left, right = int(filled[0]), int(filled[-1]) + 1
-    png = base64.b64encode(encode_mask(np.ascontiguousarray(mask[:, left:right]))).decode()
-    outline = json.dumps({"png": png, "x": left, "y": top})
-    return AnnotatedObject("", "", (left, top, right, stop), outline)
+    lengths = [stop - start for start, stop in pairwise((0, *chain(*runs), width * height))]
+    top, bottom = runs[0][0] // width, (runs[-1][1] - 1) // width + 1
+    left, right = 0, width
+    if all(first // width == (behind - 1) // width for first, behind in runs):
+        left = min(first % width for first, _ in runs)
+        right = max((behind - 1) % width for _, behind in runs) + 1
+    outline = json.dumps({"size": [height, width], "counts": lengths, "by_row": True})
+    return AnnotatedObject("", "", (left, top, right, bottom), outline)
 
 
 def _opaque(data: bytes, pixel_count: int) -> Iterator[tuple[int, int]]:
@@ -343,22 +312,14 @@ def _opaque(data: bytes, pixel_count: int) -> Iterator[tuple[int, int]]:
         done = stop
 
 
-_DRAWN: Mapping[str, _Draw] = {
-    "rle": _brush,
-    "points": _polygon,
-    "radiusX": _ellipse,
-    "height": _rectangle,
-    "x": _point,
-}
-"""How a region is drawn, by the first of these keys that its value has."""
-
-
 class LabelStudio(
     SharedAnnotationSource,
     box_format=BoxFormat(
         "label-studio",
         ".json",
-        matches,
+        is_json_with(
+            "[", *(f"{kind} {key}" for key in _KEYS for kind in ("annotations", "completions"))
+        ),
         parse,
         what="images and regions of {} (Label Studio)",
         file_what="a JSON export of Label Studio",

@@ -1,4 +1,4 @@
-"""LabelMe: one JSON file per image, with polygons, rectangles, circles and masks."""
+"""LabelMe and X-AnyLabeling: a JSON file for each image, with its shapes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
-from recordsmith.dataset import json_fault
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    attributes_in,
+    decode_json,
     ellipse,
-    encoding_error,
     is_class_name,
+    json_text,
     object_of_points,
     outlined,
+    points_in,
     quad_object,
-    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
@@ -34,7 +33,7 @@ from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
-from recordsmith.stores import Location, read_document
+from recordsmith.stores import read_document
 from recordsmith.support.errors import SourceError
 
 _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
@@ -72,20 +71,24 @@ def matches(head: bytes) -> bool:
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a file; none for JSON of another type."""
-    document = _document(file.location, file.name)
-    shapes = document.get("shapes")
+    data = json_text(read_document(file.location), file.name)
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        problem = f"more than {_MAX_VALUES:,} values"
+        raise SourceError(problem, path=file.name, remedy="Cut the image into tiles.")
+    document = decode_json(data, file.name, Any, "")
+    shapes = document.get("shapes") if isinstance(document, dict) else None
     if not isinstance(shapes, list):
         return
     objects: list[AnnotatedObject] = []
-    outlines: dict[Any, list[int]] = {}
-    points: dict[Any, list[tuple[str, Mapping[str, Any]]]] = {}
+    outlines: dict[str | None, list[int]] = {}
+    points: dict[str | None, list[tuple[str, Mapping[str, Any]]]] = {}
     flags = document.get("flags")
     labels = None  # flags that are declared are shown for each image
     if isinstance(flags, dict) and flags:
         labels = {name: 1.0 for name, is_set in flags.items() if is_set}
     notes = []
-    for number, shape in enumerate(shapes, 1):
-        where = f"shape {number}"
+    for place, shape in enumerate(shapes, 1):
+        where = f"shape {place}"
         if not isinstance(shape, dict):
             fault = f"invalid shape {str(shape)[:60]}"
             objects.append(AnnotatedObject(where, "", fault=fault))
@@ -94,13 +97,13 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         if kind in ("line", "linestrip"):
             notes.append((_OTHER_SHAPES, f"{file.name}, {where}: {kind}"))
             continue
-        group = shape.get("group_id")
-        group = group if isinstance(group, int | str) else None
+        number = shape.get("group_id")  # as text, because integers in a file may collide
+        group = repr(number) if isinstance(number, int | str) else None
         if kind == "point":
             points.setdefault(group, []).append((where, shape))
             continue
         outlines.setdefault(group, []).append(len(objects))
-        objects.append(_object(where, str(kind), shape))
+        objects.append(_object(where, str(kind), shape)._replace(attributes=_attributes(shape)))
     notes += _link(objects, outlines, points, file.name)
     path = document.get("imagePath")
     name = last_part(path) if isinstance(path, str) else ""
@@ -113,8 +116,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def _link(
     objects: list[AnnotatedObject],
-    outlines: Mapping[Any, Sequence[int]],
-    points: Mapping[Any, Sequence[tuple[str, Mapping[str, Any]]]],
+    outlines: Mapping[str | None, Sequence[int]],
+    points: Mapping[str | None, Sequence[tuple[str, Mapping[str, Any]]]],
     file: str,
 ) -> Iterator[tuple[str, str]]:
     """Give the points of each group to its object, or make one of them; yield notes."""
@@ -124,10 +127,10 @@ def _link(
         if group is None:
             objects += [AnnotatedObject(place, "", fault=_UNGROUPED) for place, _ in shapes]
         elif len(named) < len(shapes) or not all(map(is_class_name, named)):
-            fault = f"points of group {group!r:.60} without a label, or with the same"
+            fault = f"points of group {group:.60} without a label, or with the same"
             objects.append(AnnotatedObject(where, "", fault=fault))
         elif len(owners) > 1:
-            fault = f"points of group {group!r:.60}, which has {len(owners)} boxes or polygons"
+            fault = f"points of group {group:.60}, which has {len(owners)} boxes or polygons"
             objects.append(AnnotatedObject(where, "", fault=fault))
         elif owners:
             objects[owners[0]] = objects[owners[0]]._replace(points=named)
@@ -139,7 +142,7 @@ def _link(
 def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     label = shape.get("label")
     name = label if isinstance(label, str) else ""
-    points = _points(shape.get("points"))
+    points = points_in(shape.get("points"))
     if points is None:
         fault = f"invalid points {str(shape.get('points'))[:60]}"
     elif kind == "polygon":
@@ -163,9 +166,17 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     return outlined(where, name, points)._replace(outline=outline)
 
 
+def _attributes(shape: Mapping[str, Any]) -> dict[str, str | float]:
+    """The flags of a shape and its description; of X-AnyLabeling also attributes and difficulty."""
+    lists = (shape.get(key) for key in ("flags", "attributes"))
+    known = dict(chain(*(values.items() for values in lists if isinstance(values, dict))))
+    known["description"] = shape.get("description") or None
+    return attributes_in({**known, "difficult": shape.get("difficult")})
+
+
 def _point(shape: Mapping[str, Any]) -> tuple[float, float, int]:
     """x, y and visibility of a keypoint; NaN for an invalid one."""
-    points = _points(shape.get("points")) or ()
+    points = points_in(shape.get("points")) or ()
     x, y = points[0] if len(points) == 1 else (math.nan, math.nan)
     return x, y, 1 if shape.get("difficult") is True else 2  # X-AnyLabeling: hidden
 
@@ -174,30 +185,6 @@ def _is_upright(points: Collection[tuple[float, float]]) -> bool:
     """Whether four points are the corners of an upright rectangle, in any order."""
     xs, ys = ({point[side] for point in points} for side in (0, 1))
     return len(set(points)) == len(points) and len(xs) == len(ys) == 2
-
-
-def _points(values: Any) -> list[tuple[float, float]] | None:
-    try:
-        points = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    is_valid = points.ndim == 2 and points.shape[1] == 2 and np.isfinite(points).all()
-    return [(x, y) for x, y in points.tolist()] if is_valid else None
-
-
-def _document(location: Location, name: str) -> dict[str, Any]:
-    data = read_document(location)
-    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
-        raise SourceError(
-            f"more than {_MAX_VALUES:,} values", path=name, remedy="Cut the image into tiles."
-        )
-    try:
-        document = json.loads(text_as_utf8(data, name).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise encoding_error(name, line=data.count(b"\n", 0, error.start) + 1) from None
-    except (RecursionError, ValueError) as error:
-        raise SourceError(json_fault(error), path=name) from None
-    return document if isinstance(document, dict) else {}
 
 
 class LabelMe(
@@ -209,6 +196,7 @@ class LabelMe(
         parse,
         what="images and shapes of JSON files such as {} (LabelMe)",
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
+        has_attributes=True,
         has_lists=True,
     ),
 ):
@@ -219,6 +207,9 @@ class LabelMe(
     in `Dota`. Flags of images become the lists `image/class/label` and `image/class/text`, if any
     is set. Labels follow the order of `class_names.txt` or `labels.txt`, otherwise that of the
     names. Images inside the JSON files are not used.
+
+    Flags of shapes, their `description`, and the `attributes` and `difficult` of X-AnyLabeling
+    become `image/object/attribute/NAME`: texts, or numbers if every object has one.
 
     Points with the `group_id` of another shape are its keypoints, and their labels the names of
     these. A group of points alone is an object of the class `object`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    attributes_in,
     decode_json,
     json_text,
     to_float,
@@ -77,11 +79,11 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 
 def _object(where: str, item: _Mask) -> AnnotatedObject:
-    box = item.bbox
-    if not isinstance(box, list) or len(box) != 4:
-        fault = f"invalid bbox {box!r:.60}; expected [x, y, width, height]"
+    box = [*map(to_float, item.bbox)] if isinstance(item.bbox, list) else []
+    if len(box) != 4 or not all(map(math.isfinite, box)):
+        fault = f"invalid bbox {item.bbox!r:.60}; expected [x, y, width, height]"
         return AnnotatedObject(where, _CLASS, fault=fault)
-    x, y, width, height = map(to_float, box)
+    x, y, width, height = box
     area = to_float(item.area)
     is_id = type(item.id) is int and 0 <= item.id < 1 << 63
     scores = {"predicted_iou": item.predicted_iou, "stability_score": item.stability_score}
@@ -91,7 +93,7 @@ def _object(where: str, item: _Mask) -> AnnotatedObject:
         (x, y, x + width, y + height),
         bytes(item.segmentation).decode("utf-8", "replace") or None,
         (area if 0 <= area <= _LARGEST_AREA else None, item.id if is_id else _NO_ID),
-        attributes={key: score for key, score in scores.items() if type(score) in (int, float)},
+        attributes=attributes_in(scores),
     )
 
 

@@ -5,15 +5,12 @@ Which attribute of regions is their class shows only when all are known, so they
 
 from __future__ import annotations
 
-import codecs
 import io
-import json
-import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,16 +20,16 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    attributes_in,
+    checked_numbers,
     decode_json,
     ellipse,
-    encoding_error,
     json_text,
     outlined,
-    text_as_utf8,
-    to_float,
+    points_in,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.formats.csv_boxes import csv_rows
+from recordsmith.sources.boxes.formats.csv_boxes import csv_rows, text_lines
 from recordsmith.sources.boxes.known_formats import is_json_with
 from recordsmith.sources.problems import join_names
 from recordsmith.support.errors import SourceError, option
@@ -42,7 +39,7 @@ _CLASS_NAMES = ("class", "label", "name", "type")
 _PROJECT = "_via_img_metadata"
 _EXPORT = re.compile(r"via_(region_data|export)[^/]*$")
 _CELLS = ("filename", "file_attributes", "region_shape_attributes", "region_attributes")
-_NUMBERS = {"rect": "x y width height", "circle": "cx cy r r", "ellipse": "cx cy rx ry"}
+_NUMBERS = {"rect": "x y width height", "circle": "cx cy r r", "ellipse": "cx cy rx ry theta"}
 _WITHOUT_BOX = ("point", "polyline")
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
 _OF_IMAGES = "attributes of images were left out"
@@ -60,108 +57,99 @@ class _Image(msgspec.Struct):
     file_attributes: dict[str, Any] | None = None
 
 
-class _Region(NamedTuple):
-    where: str
-    shape: Mapping[str, Any]
-    attributes: Mapping[str, str | float]
-
-
 def matches(head: bytes) -> bool:
     line = head.partition(b"\n")[0]
     return _is_json(head) or all(cell.encode() in line for cell in _CELLS)
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    data = text_as_utf8(file.location.read(), file.name).removeprefix(codecs.BOM_UTF8)
-    entries = (_of_json if data.lstrip().startswith(b"{") else _of_rows)(data, file.name)
+    data = json_text(file.location.read(), file.name)
+    images = _of_json if data.lstrip().startswith(b"{") else _of_rows
     names = {
         name: None
-        for where, entry in entries.items()
-        for region in _regions(decode_json(entry, file.name, _Image, where), where)
-        for name, value in region.attributes.items()
+        for where, image in images(data, file.name)
+        for _, _, attributes in _regions(image, where)
+        for name, value in attributes.items()
         if value != ""
     }
     class_attribute = _find_class(file, [*names])
-    for where, entry in entries.items():
-        image: _Image = decode_json(entry, file.name, _Image, where)
+    for where, image in images(data, file.name):
         values = _values(image.file_attributes)
         captions = [str(caption)] if (caption := values.pop("caption", "")) != "" else ()
         others = join_names(name for name, value in values.items() if value != "")
         notes = [(_OF_IMAGES, f"{file.name}, {where}: {others}")] if others else []
         objects = []
-        for region in _regions(image, where):
-            if region.shape.get("name") in _WITHOUT_BOX:
-                place = f"{file.name}, {region.where}: {region.shape['name']}"
-                notes.append((_OTHER_SHAPES, place))
-            else:
-                objects.append(_object(region, class_attribute))
+        for place, shape, attributes in _regions(image, where):
+            if shape.get("name") in _WITHOUT_BOX:
+                notes.append((_OTHER_SHAPES, f"{file.name}, {place}: {shape['name']}"))
+                continue
+            default = _WITHOUT_CLASS if class_attribute is None else ""
+            name = str(attributes.pop(class_attribute or "", default)).strip()
+            item = _object(place, name, shape)._replace(attributes=attributes)
+            fault = "" if name else f"the attribute {class_attribute!r} is empty"
+            objects.append(item._replace(fault=fault or item.fault))
         yield AnnotatedImage(where, image.filename, objects=objects, notes=notes, captions=captions)
 
 
-def _of_json(data: bytes, name: str) -> dict[str, msgspec.Raw]:
-    """The entries of images, by where they are."""
+def _of_json(data: bytes, name: str) -> Iterator[tuple[str, _Image]]:
+    """Yield where each image is, and what it has."""
     kind, what = dict[str, msgspec.Raw], "annotations of VGG Image Annotator"
-    entries = decode_json(json_text(data, name), name, kind, what)
+    entries = decode_json(data, name, kind, what)
     if _PROJECT in entries:
         entries = decode_json(bytes(entries[_PROJECT]), name, kind, what)
-    return {f"image {number}": entry for number, entry in enumerate(entries.values(), 1)}
+    for number, entry in enumerate(entries.values(), 1):
+        yield f"image {number}", decode_json(entry, name, _Image, f"image {number}")
 
 
-def _of_rows(data: bytes, name: str) -> dict[str, msgspec.Raw]:
-    """The rows of each image as an entry of JSON, by the first line."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise encoding_error(name, line=data.count(b"\n", 0, error.start) + 1) from None
-    rows = csv_rows(io.StringIO(text, newline=""), ",", name)
+def _of_rows(data: bytes, name: str) -> Iterator[tuple[str, _Image]]:
+    """Yield the line of the first row of each image, and what all its rows have."""
+    rows = csv_rows(text_lines(io.BytesIO(data), name), ",", name)
     header = [cell.strip().lstrip("#") for cell in next(rows, (0, []))[1]]
     if missing := [cell for cell in _CELLS if cell not in header]:
         raise SourceError(f"missing column {missing[0]}", path=name, line=1)
     columns = [header.index(cell) for cell in _CELLS]
-    images: dict[str, tuple[str, bytearray]] = {}
+    images: dict[str, tuple[str, dict[str, Any], list[Any]]] = {}
     for line, row in rows:
-        if not row:
-            continue
-        if len(row) < len(header):
+        if row and len(row) < len(header):
             problem = f"found {len(row)} columns; expected {len(header)}"
             raise SourceError(problem, path=name, line=line)
-        image, *texts = (row[column] for column in columns)
-        for key, cell in zip(_CELLS[1:], texts, strict=True):
+        image, *cells = (row[column] for column in columns) if row else ("",)
+        values: dict[str, Any] = {"line": line}
+        for key, cell in zip(_CELLS[1:], cells, strict=False):
             try:
-                msgspec.json.decode(cell or "{}", type=dict[str, Any])
+                values[key] = msgspec.json.decode(cell.strip() or "{}", type=dict[str, Any])
             except (ValueError, RecursionError):
                 problem = f"{key}: found {cell!r:.60}; expected an object of JSON"
                 raise SourceError(problem, path=name, line=line) from None
-        of_image, shape, attributes = (cell.strip() or "{}" for cell in texts)
-        start = f'{{"filename":{json.dumps(image)},"file_attributes":{of_image},"regions":['
-        _, regions = images.setdefault(image, (f"line {line}", bytearray(start.encode())))
-        if shape != "{}":
-            comma = "," * (not regions.endswith(b"["))
-            region = f'"shape_attributes":{shape},"region_attributes":{attributes}'
-            regions += f'{comma}{{"line":{line},{region}}}'.encode()
-    return {where: msgspec.Raw(bytes(entry + b"]}")) for where, entry in images.values()}
+        if cells:
+            about, regions = images.setdefault(image, (f"line {line}", {}, []))[1:]
+            about |= values.pop("file_attributes")
+            if values["region_shape_attributes"]:
+                regions.append(values)
+    for image, (where, about, regions) in images.items():
+        yield where, _Image(image, regions, about)
 
 
-def _regions(image: _Image, where: str) -> Iterator[_Region]:
+def _regions(
+    image: _Image, where: str
+) -> Iterator[tuple[str, Mapping[str, Any], dict[str, str | float]]]:
+    """Yield where each region is, its shape and its attributes."""
     items = image.regions.values() if isinstance(image.regions, dict) else image.regions or ()
     for number, item in enumerate(islice(items, MAX_OBJECTS + 1), 1):
         region = item if isinstance(item, dict) else {}
-        shape, line = region.get("shape_attributes"), region.get("line")
+        shape = region.get("shape_attributes", region.get("region_shape_attributes"))
+        line = region.get("line")
         place = f"line {line}" if type(line) is int else f"{where}, region {number}"
         values = _values(region.get("region_attributes"))
-        yield _Region(place, shape if isinstance(shape, dict) else {}, values)
+        yield place, shape if isinstance(shape, dict) else {}, values
 
 
 def _values(attributes: Any) -> dict[str, str | float]:
     """The attributes of a region or image; of checkboxes, the names of those that are set."""
-    values: dict[str, str | float] = {}
-    for name, value in attributes.items() if isinstance(attributes, dict) else ():
-        if isinstance(value, dict):
-            values[name] = ", ".join(key for key, is_set in value.items() if is_set)
-        else:
-            is_number = type(value) in (int, float)
-            values[name] = value if is_number else str("" if value is None else value).strip()
-    return values
+    items = attributes.items() if isinstance(attributes, dict) else ()
+    return attributes_in(
+        {k: ", ".join(filter(v.get, v)) if isinstance(v, dict) else v for k, v in items}
+    )
 
 
 def _find_class(file: AnnotationFile, names: list[str]) -> str | None:
@@ -183,29 +171,25 @@ def _find_class(file: AnnotationFile, names: list[str]) -> str | None:
     )
 
 
-def _object(region: _Region, class_attribute: str | None) -> AnnotatedObject:
-    where, shape, attributes = region.where, region.shape, {**region.attributes}
-    name, kind = _WITHOUT_CLASS, shape.get("name")
-    if class_attribute is not None:
-        name = str(attributes.pop(class_attribute, ""))
-    values = [to_float(shape.get(key)) for key in _NUMBERS.get(str(kind), "").split()]
-    points: list[tuple[float, float]] = []
+def _object(where: str, name: str, shape: Mapping[str, Any]) -> AnnotatedObject:
+    kind, points = str(shape.get("name")), None
     if kind == "polygon":
         xs, ys = shape.get("all_points_x"), shape.get("all_points_y")
         if isinstance(xs, list) and isinstance(ys, list) and len(xs) == len(ys):
-            points = [*zip(map(to_float, xs), map(to_float, ys), strict=True)]
-    elif kind == "rect":
-        x, y, width, height = values
-        item = AnnotatedObject(where, name, (x, y, x + width, y + height), "box")
-        return item._replace(attributes=attributes)
+            points = points_in([*zip(xs, ys, strict=True)])
     elif kind in _NUMBERS:
-        x, y, radius_x, radius_y = values
-        points = ellipse(x, y, radius_x, radius_y, to_float(shape.get("theta") or 0))
-    if not name:
-        return AnnotatedObject(where, "", fault=f"the attribute {class_attribute!r} is empty")
-    if not points or not all(math.isfinite(value) for point in points for value in point):
+        try:
+            x, y, width, height, *theta = checked_numbers(
+                {"theta": 0, **shape}, _NUMBERS[kind].split()
+            )
+        except ValueError as error:
+            return AnnotatedObject(where, name, fault=f"invalid {kind}: {error}")
+        if kind == "rect":
+            return AnnotatedObject(where, name, (x, y, x + width, y + height), "box")
+        points = ellipse(x, y, width, height, *theta)
+    if not points:
         return AnnotatedObject(where, name, fault=f"invalid region {dict(shape)!r:.60}")
-    return outlined(where, name, points)._replace(attributes=attributes)
+    return outlined(where, name, points)
 
 
 class Via(

@@ -12,6 +12,7 @@ import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -79,6 +80,10 @@ YoloTask = Literal["obb", "segment", "pose"]
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
+_AS_ORIENTED = (
+    "rows of four points were read as rotated boxes (OBB); "
+    f"{option('yolo_task', 'segment')} reads polygons"
+)
 _SLACK = 0.01  # how far outside the image Ultralytics takes a point as not labelled
 
 
@@ -235,12 +240,15 @@ class Yolo(
         texts = [tree.head(path) for path in islice(tree.files(".txt"), MAX_OPENED)]
         if any(map(dota.matches, texts)) and not any(map(_is_labels, texts)):
             return  # a data.yaml of Roboflow's, next to labels of DOTA
+        lengths = {len(row) for text in texts for _, row in rows_in(text) if len(row) > 5}
+        hint = f"for masks of the polygons, pass {option('object_masks', 'instance')}"
+        hints = {"object_masks": hint} if len(lengths) > 1 else {}  # others may be keypoints
         for path in islice(tree.files(*_DESCRIPTIONS), MAX_OPENED):
             if _is_description(path, tree.head(path)):
                 what = f"images and boxes described by {path} (YOLO)"
-                yield LayoutCandidate("yolo", what, Confidence.MARKED)
+                yield LayoutCandidate("yolo", what, Confidence.MARKED, hints=hints)
                 return
-        yield from super().find_candidates(tree)
+        yield from (replace(found, hints=hints) for found in super().find_candidates(tree))
 
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
@@ -285,7 +293,7 @@ class Yolo(
         return ListedImages(
             samples.entries,
             classes,
-            samples.notices(),
+            [*samples.notices(), *([_AS_ORIENTED] if is_detected else [])],
             {
                 "names_by_number": tuple(names.items()),
                 "keypoints": keypoints,
