@@ -306,7 +306,7 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
         "Annotations/a.xml, line 33",
     ]
     for problem, words in zip(
-        problems, ("xmax 50", "xmin 9", "ymin and ymax", "name ''"), strict=True
+        problems, ("xmax 50", "xmin 9", "ymin and ymax", "no class"), strict=True
     ):
         assert words in problem
     lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")
