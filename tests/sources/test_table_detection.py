@@ -200,6 +200,23 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
     assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 8
 
 
+@pytest.mark.parametrize("folders", [[""], ["test", "train"]])
+def test_metadata_have_classes_and_splits(
+    tmp_path: Path, images: ModuleType, folders: list[str]
+) -> None:
+    """A column of splits is not read where folders are splits; texts are captions."""
+    for folder in folders:
+        _images(tmp_path / folder, ["0.png", "1.png"], images)
+        rows = ["0.png,x,a,test", "1.png,x,b,train"]
+        _table(tmp_path / folder / "metadata.csv", "file_name,text,label,split", rows)
+    reading, source = _source(tmp_path)
+    assert "column label" in reading.describe()
+    assert ("split_column" in reading.options) == (folders == [""])
+    listing = source.list_samples()
+    assert (listing.class_names, {*listing.splits}) == (("a", "b"), {"test", "train"})
+    assert read_sample(source, listing.samples[0])["image/caption"] == [b"x"]
+
+
 @pytest.mark.parametrize(
     ("header", "row", "label"),
     [
@@ -209,6 +226,7 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
         ("id,age", lambda n: f"{n},{20 + n}", None),
         ("id,target", lambda n: f"{n},{n / 7:.3f}", None),
         ("id,caption", lambda n: f"{n},text {n}", None),
+        ("id,Caption", lambda n: f"{n},{CLASSES[n % 3]}", None),
         ("id,width,height", lambda n: f"{n},{n % 2},{n % 3}", None),
         ("id,width,Label", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", "Label"),
         ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", None),

@@ -51,6 +51,8 @@ def test_carried(tmp_path: Path) -> None:
         kept(recode={LABEL: {1: 2, 2: 2}})
     rs.reshard(old, new, shards=1, overwrite=True)
     assert rs.open(new).keypoint_classes == CLASSES
+    rs.pack(rs.Shards(old), tmp_path / "packed")
+    assert rs.open(tmp_path / "packed").keypoint_classes == CLASSES
     (shard,) = old.glob("*.tfrecord")
     shard.write_bytes(shard.read_bytes() + b"\0")
     rs.salvage(old, tmp_path / "salvaged")

@@ -367,6 +367,13 @@ class Table(TreeSource):
     def _label_columns(self, rows: TableRows, *, has_images: bool) -> tuple[str, ...]:
         """The columns of 0 and 1: those of the caller; in Roboflow's table all but the images."""
         chosen: tuple[str, ...] = self._options["label_columns"] or ()
+        if self._options["label_separator"] is not None and self._label is None:
+            raise OptionError(
+                f"{option('label_separator')} needs a column of classes",
+                option="label_separator",
+                value=self._options["label_separator"],
+                remedy=f"Pass the column with {option('label_column')}.",
+            )
         if chosen and not has_images:
             raise OptionError(
                 "the rows have no images, of which these columns would be classes",
