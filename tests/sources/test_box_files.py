@@ -1074,23 +1074,19 @@ _VIDEO = """<annotations><version>1.1</version><meta><task><start_frame>0</start
 </track><track id="4" label="Dog"><skeleton frame="1" outside="0"><points label="x" outside="0"
 points="1,1"/><points label="y" occluded="1" outside="0" points="5,9"/></skeleton></track>
 </annotations>"""
-
-
-def _results(*values: Any) -> Any:
-    """The results of a task of Label Studio, each with its value and other keys."""
-    return [{"id": f"{n}", "type": "x", "from_name": "y", **_SIZE, **v} for n, v in values]
-
-
-_RESULTS = _results(
-    (1, {"value": {"x": 9, "y": 9, "width": 50, "height": 9, "rotation": 5, "labels": ["cat"]}}),
-    (2, {"value": {"points": [[1, 2], [50, 60], [9, 70]], "polygonlabels": ["cat", "Dog"]}}),
-    (3, {"value": {"x": 50, "y": 50, "radiusX": 9, "radiusY": 20, "ellipselabels": ["cat"]}}),
-    (4, {"value": {"rle": [0, 0, 12, 128, 61, 128, 4, 199, 255, 240], "brushlabels": ["cat"]}}),
-    (5, {"parentID": "1", "value": {"x": 20, "y": 30, "width": 1, "keypointlabels": ["nose"]}}),
-    (1, {"value": {"choices": ["left"]}}),
-    (6, {"value": {"choices": ["day", "wet"]}}),
-    (7, {"value": {"text": ["A cat."]}}),
-)
+_RESULTS = [
+    {"id": key, "type": "x", "from_name": "y", "parentID": "1", **_SIZE, "value": value}
+    for key, value in (
+        ("1", {"x": 9, "y": 9, "width": 50, "height": 9, "rotation": 5, "labels": ["cat"]}),
+        ("2", {"points": [[1, 2], [50, 60], [9, 70]], "polygonlabels": ["cat", "Dog"]}),
+        ("3", {"x": 50, "y": 50, "radiusX": 9, "radiusY": 20, "ellipselabels": ["cat"]}),
+        ("4", {"rle": [0, 0, 12, 128, 61, 128, 4, 199, 255, 240], "brushlabels": ["cat"]}),
+        ("5", {"x": 20, "y": 30, "width": 1, "keypointlabels": ["nose"]}),
+        ("1", {"choices": ["left"]}),
+        ("6", {"choices": ["day", "wet"]}),
+        ("7", {"text": ["A cat."]}),
+    )
+]
 _TASK = {"id": 7, "data": {"image": "/data/upload/1/0f3a9b7c-a.jpg"}, "predictions": [],
          "annotations": [{"completed_by": {"id": 1}, "result": _RESULTS}]}  # fmt: skip
 _REGIONS = [

@@ -76,8 +76,9 @@ def test_rows_of_dota(tmp_path: Path, row: str, corners: Any, difficult: int) ->
         (f"{TILTED}", "four corners"),
         ("8 2 16 4 14 12 6 cat 0", "four corners"),
         (f"{TILTED} large vehicle 0", "four corners"),
-        (f"{TILTED} cat x", "'x'"),
-        (f"{TILTED} cat 0.5", "'0.5'"),
+        (f"{TILTED} cat x", "an integer"),
+        (f"{TILTED} 0", "a class"),
+        (f"{TILTED} cat 0.5", "an integer"),
         ("8 2 16 x 14 12 6 10 cat 0", "four corners"),
         ("8 2 16 4 14 12 1e300 10 cat 0", "too large"),
         ("48 2 56 4 54 12 46 10 cat 0", "xmin"),  # nothing of it is inside

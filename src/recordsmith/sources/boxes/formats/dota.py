@@ -27,7 +27,7 @@ from recordsmith.sources.files.name_files import read_lines
 _ABOUT_IMAGE = ("imagesource:", "gsd:", "acquisition")
 _FOLDER = re.compile(r"(^|/)(labeltxt|annfiles)[^/]*/", re.IGNORECASE)
 _OF_UPRIGHT = re.compile(r"(reclabeltxt|_hbb)[^/]*/", re.IGNORECASE)
-_EXPECTED = "expected x and y of four corners, a class and its difficulty"
+_EXPECTED = "expected x and y of four corners, a class and its difficulty, an integer"
 
 
 def matches(head: bytes) -> bool:
@@ -54,14 +54,11 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 def _object(where: str, words: list[str]) -> AnnotatedObject:
     numbers = [*map(to_float, words[:8])]
     is_row = len(words) == 10 or (len(words) == 9 and not words[8].isdigit())
-    if not is_row or any(map(math.isnan, numbers)):
+    name, difficulty, *_ = (*words[8:], "0", "0")
+    if not is_row or any(map(math.isnan, numbers)) or not is_label(difficulty):
         return AnnotatedObject(where, "", fault=f"{' '.join(words)!r:.80}; {_EXPECTED}")
-    name, *difficulty = words[8:]
-    if not all(map(is_label, difficulty)):
-        fault = f"the difficulty is {difficulty[0]!r:.60}; expected an integer"
-        return AnnotatedObject(where, name, fault=fault)
     points = [*zip(numbers[::2], numbers[1::2], strict=True)]
-    return quad_object(where, name, points, [int((difficulty or "0")[0])])
+    return quad_object(where, name, points, [int(difficulty)])
 
 
 class Dota(

@@ -364,8 +364,7 @@ class LabelStudio(
     def _find_images(self, index: FileIndex, listed: Sequence[Entry]) -> dict[str, Entry]:
         """Also find images under their names before Label Studio's upload added 8 digits."""
         for entry in listed:
-            name = entry.annotated.file_name
-            plain = _UPLOADED.sub("", name)
-            if plain != name and not index.find_image(name, [], entry.annotation):
-                entry.annotated = entry.annotated._replace(file_name=plain)
+            names = (entry.annotated.file_name, _UPLOADED.sub("", entry.annotated.file_name))
+            found = (name for name in names if index.find_image(name, [], entry.annotation))
+            entry.annotated = entry.annotated._replace(file_name=next(found, names[0]))
         return super()._find_images(index, listed)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -28,6 +26,7 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.known_formats import is_json_with
 from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
@@ -36,8 +35,7 @@ from recordsmith.sources.files.paths import last_part
 from recordsmith.stores import read_document
 from recordsmith.support.errors import SourceError
 
-_SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
-_KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s*:')
+_KEYS = ("version", "flags", "imagePath", "imageData", "lineColor", "fillColor")
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _ROTATED = ("rotation", "oriented_rectangle")
@@ -60,13 +58,6 @@ _WRITE_IMAGES = (
     "base64.b64decode(data)) for path in pathlib.Path().glob('*.json') "
     "if (data := json.loads(path.read_bytes()).get('imageData'))]\""
 )
-
-
-def matches(head: bytes) -> bool:
-    """Whether a file begins like LabelMe's."""
-    head = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    has_shapes = _SHAPES.search(head) is not None
-    return head.startswith(b"{") and has_shapes and _KEY.search(head) is not None
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -192,7 +183,7 @@ class LabelMe(
     box_format=BoxFormat(
         "labelme",
         ".json",
-        matches,
+        is_json_with("{", *(f"shapes {key}" for key in _KEYS)),
         parse,
         what="images and shapes of JSON files such as {} (LabelMe)",
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
