@@ -530,9 +530,9 @@ def test_masks_of_labelme(tmp_path: Path, png: str) -> None:
         features, _ = read(LabelMe(root, object_masks=masks))
         (data,) = [features[key]] if masks == "class" else features[key]
         assert np.array_equal(mask_of(data) == 1, expected)
-        assert boxes_of(features) == [(0.25, 0.75, 0.5, 0.95)]
+        assert boxes_of(features) == [(0.25, 0.75, 0.55, 0.975)]
     ((what, where),) = read(LabelMe(root))[1]
-    assert ("masks" in what, where) == (True, "a.json, shape 1 (cat)")
+    assert ("outlines" in what, where) == (True, "a.json, shape 1 (cat)")
 
 
 def _header(width: int, height: int) -> str:
@@ -679,6 +679,61 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
         assert features["image/class/label"] == [3]
     mask = mask_of(features["image/segmentation/class/encoded"])
     assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 100, 160]
+
+
+POINT = '<points label="{0}" points="{1},{1}"/>'
+SKELETON = f'<skeleton label="cat">{POINT.format("a", 8)}{POINT.format("b", 12)}</skeleton>'
+MASK = '<mask label="cat" rle="1, 3,4,2" left="4" top="6" width="5" height="2"/>'
+
+
+@pytest.mark.parametrize(
+    ("shape", "box", "pixel_count"),
+    [
+        (MASK, (4, 6, 9, 8), 5),
+        ('<ellipse label="cat" cx="20" cy="10" rx="8" ry="4"/>', (12, 6, 28, 14), math.pi * 32),
+        (
+            '<ellipse label="cat" cx="20" cy="10" rx="8" ry="4" rotation="90" occluded="1"/>',
+            (16, 2, 24, 18),
+            math.pi * 32,
+        ),
+        (SKELETON, (8, 8, 12, 12), 0),
+    ],
+)
+def test_masks_ellipses_and_skeletons_of_cvat(
+    tmp_path: Path, shape: str, box: Any, pixel_count: float
+) -> None:
+    """A skeleton has an empty mask, with a note."""
+    root = _cvat(tmp_path, shape, "a", 'width="40" height="20"')
+    features, notes = read(Cvat(root, object_masks="instance"))
+    xmin, ymin, xmax, ymax = np.divide(box, (40, 20, 40, 20))
+    assert np.allclose(boxes_of(features), [(ymin, xmin, ymax, xmax)])
+    mask = mask_of(features["image/object/mask"][0])
+    assert abs(int(mask.sum()) - pixel_count) <= 0.1 * pixel_count
+    assert len(notes) == (pixel_count == 0)
+    assert features.get("image/object/attribute/occluded") == (
+        [b"true"] if "occluded" in shape else None
+    )
+    if shape == MASK:
+        assert mask[6:8, 4:9].tolist() == [[0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("4,2", "4,3", "add up"),
+        ("4,2", "4,x", "invalid rle"),
+        ("4,2", "4,-2", "invalid rle"),
+        ('"4"', '"36"', "outside"),
+        ('"2"/>', '"1e9"/>', "outside"),
+        ('"4"', '"x"', "left: found"),
+    ],
+)
+def test_wrong_masks_of_cvat(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    root = _cvat(tmp_path, MASK.replace(old, new), "a")
+    (problem,) = problems_of(Cvat(root, object_masks="class"))
+    assert (places([problem])[0].startswith("annotations.xml, line 2"), fault in problem) == (
+        True,
+    ) * 2
 
 
 def test_labels_of_cvat_have_the_order_of_the_file(tmp_path: Path) -> None:

@@ -152,10 +152,10 @@ def test_the_corners_of_a_rotated_box(tmp_path: Path) -> None:
         ([8, 6, 3, 8, 6, 1, 0, 0, 0], "keypoint 'nose' has visibility 3", ONE),
         ([8, None, 2, 8, 6, 1, 0, 0, 0], "keypoint 'nose' at 8, nan", ONE),
         ([8, 6, None, 0, 0, 0, 0, 0, 0], "keypoint 'nose' has visibility nan", [(0, 0, 0)] * 3),
-        ([8, 6, 2], "3 numbers of keypoints; expected 3 for each of 3", None),
+        ([8, 6, 2], "1 keypoint; expected 3", None),
         ([8, 6, 2, 8], "4 numbers of keypoints", None),
         ({"a": 1}, "invalid keypoints", None),
-        ([[8, 6, 2]], "1 numbers of keypoints", None),
+        ([[8, 6, 2]], "1 number of keypoints", None),
     ],
 )
 def test_invalid_keypoints(tmp_path: Path, points: Any, problem: str, clipped: Any) -> None:

@@ -57,6 +57,9 @@ GUARD: dict[str, tuple[dict[str, str], str, list[str], list[str], int]] = {
     "a table of half of the images": (
         PHOTOS | {"facts.json": json.dumps({f"img_{n:02}.jpg": n for n in range(1, 6)})},
         "names of images that are not read", ["1 file", "facts.json"], ["facts.json"], 10),
+    "annotations of one image, of an unknown format": (
+        PHOTOS | {"x.json": json.dumps([{"url": "img_01.jpg", "annotations": [{"cls": "cat"}]}])},
+        "names of images that are not read", ["1 file", "x.json"], ["x.json"], 10),
     "annotations of a known format": (
         PAIRS | {"xmls/01.xml": VOC},
         "annotations that are not read", ["1 annotation file", "xmls/01.xml"], ["xmls"], 10),

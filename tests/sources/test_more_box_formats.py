@@ -115,6 +115,7 @@ def test_values_of_kitti(tmp_path: Path) -> None:
     values = map(float, (ROW.split()[1:4] + ROW.split()[8:]))
     assert car == dict(zip(names.split(), values, strict=True))
     assert van == {"truncated": 0, "occluded": 3, "alpha": 0.5, "score": 0.5}
+    assert (type(van["occluded"]), type(van["truncated"])) == (int, float)
 
 
 def test_lists_of_kitti(tmp_path: Path) -> None:

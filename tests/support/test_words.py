@@ -100,6 +100,8 @@ def test_only_near_names_are_suggested(typed: str, known: list[str], similar: st
         (1, "masks lost their alpha channel", "1 mask lost its alpha channel"),
         (2000, "features occur in two members", "2,000 features occur in two members"),
         (1, "features occur in two members", "1 feature occurs in two members"),
+        (1, "boxes of tags were lost", "1 box of tags was lost"),
+        (1, "keys without names are left out", "1 key without names is left out"),
         (1, "anything else", "1 anything else"),
     ],
 )

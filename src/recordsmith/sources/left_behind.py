@@ -35,6 +35,7 @@ from recordsmith.support.errors import SourceError, option
 from recordsmith.support.words import count
 
 _WORDS = re.compile(r"[^\s,;|:\"'\[\]{}()<>=]+")
+_ANNOTATIONS = re.compile(rb'"(annotations?|labels?|coordinates|bbox|boxes|regions|shapes)"\s*:')
 _MAX_WORDS = 20_000
 _MAX_SIBLINGS = 4
 _SHOWN = 5
@@ -68,10 +69,15 @@ class Recogniser:
         return None
 
     def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
-        """Whether a file, or it and those next to it, name half of the images, or one a line."""
+        """Whether a file, or it and those next to it, name half of the images, or one a line.
+
+        Or whether it is JSON that names any, with annotations.
+        """
         named = self._named(head)
         if not named or self._repeats_folders(path, head, named):
             return False
+        if path.lower().endswith(".json") and _ANNOTATIONS.search(head):
+            return True
         lines = head.count(b"\n") + 1
         for name in others[:_MAX_SIBLINGS]:
             if name != path and posixpath.dirname(name) == posixpath.dirname(path):

@@ -12,7 +12,7 @@ _MAX_NAMES = 30
 _MAX_KINDS_COMPARED = 10_000
 _LONGEST_NAME = 80
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
-_NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
+_NOTE = re.compile(r"([\w ]*?s)((?: (?:of|without) [\w ]+)?) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
 
 
@@ -30,10 +30,10 @@ def note_text(number: int, sentence: str) -> str:
     """
     match = _NOTE.fullmatch(sentence) if number == 1 else None
     if match is not None:
-        nouns, verb, rest = match.groups()
+        nouns, which, verb, rest = match.groups()
         noun = nouns[:-2] if nouns.endswith("xes") else nouns[:-1]
         rest = rest.replace(" their ", " its ").replace(" with them", " with it")
-        sentence = f"{noun} {_SINGULAR.get(verb, verb)}{rest}"
+        sentence = f"{noun}{which} {_SINGULAR.get(verb, verb)}{rest}"
     return f"{number:,} {sentence}"
 
 

@@ -76,7 +76,8 @@ class AnnotatedObject(NamedTuple):
     where: in its file: "line 17".
     name: its class; None if it is unknown, which `fault` explains.
     corners: xmin, ymin, xmax, ymax in the units of the annotation; NaN for an invalid number.
-    outline: JSON of polygons, run lengths or a PNG, see `rasterize`; "box" if it is the box.
+    outline: JSON of polygons, run lengths or a PNG, see `rasterize`; "box" if it is the box;
+        "points" of an object of keypoints alone, whose mask is empty.
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
     points: its keypoints, in the units of the annotation: x, y and visibility end to end, in the
@@ -230,7 +231,9 @@ class BoxFormat:
                 objects = [_with_class_from(item, file) for item in image.objects]
                 image = image._replace(objects=objects)  # noqa: PLW2901
             if not file.with_outlines and any(item.outline for item in image.objects):
-                shapes = (item for item in image.objects if item.outline not in (None, "box"))
+                shapes = (
+                    item for item in image.objects if item.outline not in (None, "box", "points")
+                )
                 polygons = (item for item in shapes if not item.quad)
                 notes = [(_OUTLINES, item.place_in(file.name)) for item in polygons]
                 image = image._replace(  # noqa: PLW2901
@@ -559,7 +562,7 @@ def object_of_points(
         return AnnotatedObject(where, name, fault=fault)
     xs, ys = zip(*labelled, strict=True)
     corners = (min(xs), min(ys), max(xs), max(ys))
-    return AnnotatedObject(where, name, corners, None, extra, points=points)
+    return AnnotatedObject(where, name, corners, "points", extra, points=points)
 
 
 def json_text(data: bytes, name: str) -> bytes:

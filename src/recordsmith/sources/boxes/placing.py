@@ -36,6 +36,7 @@ from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
 from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.words import count
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
@@ -282,7 +283,9 @@ class BoxPlacer:
         dropped = _POINTS_DROPPED.leaving_out(item.name or _UNKNOWN)
         unknown = sorted(item.points.keys() - {*names}) if isinstance(item.points, Mapping) else ()
         if unknown or len(values) not in (0, 3 * len(names)):
-            fault = f"{len(values)} numbers of keypoints; expected 3 for each of {len(names)}"
+            fault = f"{count(len(values), 'number')} of keypoints; expected 3 for each of them"
+            if len(values) % 3 == 0:
+                fault = f"{count(len(values) // 3, 'keypoint')}; expected {len(names)}"
             if unknown:
                 fault = f"unknown keypoints {join_names(unknown)}; expected {join_names(names)}"
             self.reject(place, [Flaw(fault, Check.KEYPOINT_COUNT)], dropped)

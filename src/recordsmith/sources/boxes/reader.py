@@ -59,7 +59,7 @@ _NO_OUTLINE_DROPPED = Flaw(
     "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
 )
 _EMPTY_MASK = Flaw(
-    "objects have an empty mask because their segmentation encloses no pixel", Check.MASK_VALUES
+    "objects have an empty mask because their outline encloses no pixel", Check.MASK_VALUES
 )
 
 
@@ -244,6 +244,8 @@ class AnnotatedReader(StoredReader):
 
 
 def _outline(item: AnnotatedObject, frame: Frame, canvas: tuple[int, int]) -> Any:
+    if item.outline == "points":
+        return [[0, 0, 0, 0]]  # nothing is inside
     if item.outline == "box":
         xmin, ymin, xmax, ymax = item.corners
         return [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]

@@ -34,13 +34,13 @@ class RegionError(ValueError):
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     """Rasterize polygons (x1, y1, x2, y2, ...), run lengths (`size`, `counts`), or a PNG.
 
-    Run lengths go along the rows if they have `by_row`. Of a PNG, `png` is its base64, and `x` and
-    `y` are where it begins.
+    Run lengths go along the rows if they have `by_row`. Of a PNG, `png` is its base64. Either may
+    have `x` and `y`, where it begins, and is then smaller than the image.
 
     Returns uint8, (height, width), 0 or 1.
     """
-    if isinstance(segmentation, dict) and "png" in segmentation:
-        return _from_png(segmentation, height, width)
+    if isinstance(segmentation, dict) and not segmentation.keys().isdisjoint(("png", "x")):
+        return _from_part(segmentation, height, width)
     if isinstance(segmentation, dict):
         return _from_runs(segmentation, height, width)
     if not isinstance(segmentation, list) or not segmentation:
@@ -173,26 +173,32 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
     return np.ascontiguousarray(pixels.reshape(width, height).T)
 
 
-def _from_png(segmentation: dict[str, Any], height: int, width: int) -> Mask:
-    x: Any = segmentation.get("x")
-    y: Any = segmentation.get("y")
+def _from_part(segmentation: dict[str, Any], height: int, width: int) -> Mask:
+    """The mask of a part of the image: a PNG, or run lengths."""
     try:
-        data = base64.b64decode(segmentation["png"], validate=True)
-        info = probe_mask(data)
-        right, bottom = x + info.width, y + info.height
-        is_inside = min(x, y) >= 0 and right <= width and bottom <= height
-        pixels = decode_mask(data) != 0 if is_inside else None
+        data = (
+            base64.b64decode(segmentation["png"], validate=True) if "png" in segmentation else b""
+        )
+        info = probe_mask(data) if data else None
+        size = (info.height, info.width) if info else segmentation["size"]
+        x, y, rows, columns = part = segmentation["x"], segmentation["y"], *size
+        if not all(type(value) is int for value in part):
+            raise TypeError
+        is_inside = min(part) >= 0 and x + columns <= width and y + rows <= height
+        pixels = decode_mask(data) != 0 if data and is_inside else None
     except CorruptDataError as error:
         raise RegionError(f"invalid mask: {error}") from None
-    except (ValueError, TypeError):
-        raise RegionError("invalid mask: not the base64 of a PNG at a point") from None
-    if pixels is None:
+    except (KeyError, TypeError, ValueError):
+        raise RegionError("invalid mask: expected run lengths or a PNG, at a point") from None
+    if not is_inside:
         raise RegionError(
-            f"the mask of {info.width}x{info.height} pixels at {x}, {y} is outside the image; "
+            f"the mask of {columns}x{rows} pixels at {x}, {y} is outside the image; "
             f"expected it within {width}x{height}"
         )
     mask = np.zeros((height, width), np.uint8)
-    mask[y:bottom, x:right] = pixels
+    mask[y : y + rows, x : x + columns] = (
+        _from_runs(segmentation, rows, columns) if pixels is None else pixels
+    )
     return mask
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     attributes_in,
     checked_numbers,
+    ellipse,
     has_elements,
     is_class_name,
     object_of_points,
@@ -45,11 +47,12 @@ _IS_NUMBER = re.compile(rb"<input_type>\s*number\s*<")
 _SVG = re.compile(rb"<svg>([^<]*)<")
 _SVG_ELEMENT = re.compile(r"<(?:line|circle)\b([^<>]*)>")
 _SVG_VALUE = re.compile(r"data-(node-id|label-name|node-from|node-to)=[\"']([^\"']*)")
-_OTHER_SHAPES = "shapes were left out, because only boxes, polygons and points are read"
-_TAG_ATTRIBUTES = "attributes of tags were left out"
-_LEFT_OUT = frozenset(("polyline", "ellipse", "cuboid", "mask"))
-_SHAPES = frozenset(("box", "polygon", "points", "skeleton"))
+_OTHER_SHAPES = "shapes were left out, because lines and cuboids are not read"
+_OTHER_ATTRIBUTES = "attributes were left out, because tags and points of skeletons have none"
+_LEFT_OUT = frozenset(("polyline", "cuboid"))
+_SHAPES = frozenset(("box", "polygon", "points", "ellipse", "mask"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
+_PART = ("left", "top", "width", "height")
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -94,7 +97,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 fault = f"the skeleton has another point {name!r:.60}"
                 objects.append(AnnotatedObject(f"line {line}", "", fault=fault))
             points.setdefault(name, _point(values))
-        elif tag in ("box", "polygon", "points"):
+        elif tag in _SHAPES:
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
             notes.append((_OTHER_SHAPES, f"{file.name}, line {line}: {tag}"))
@@ -110,19 +113,20 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 name, pieces = open_attributes.pop()
                 attributes[name] = _value("".join(pieces), is_number=name in numbers)
         elif tag != "image" and attributes:
-            if tag == "tag":
+            if tag == "tag" or skeletons:
                 place = f"{file.name}, line {parser.CurrentLineNumber}"
-                notes.append((_TAG_ATTRIBUTES, place))
-            elif tag in _SHAPES and objects and not skeletons:
-                objects[-1] = objects[-1]._replace(attributes=attributes_in(attributes))
+                notes.extend([(_OTHER_ATTRIBUTES, place)] * len(attributes))
+            elif tag in (*_SHAPES, "skeleton") and objects:
+                known = {**objects[-1].attributes, **attributes_in(attributes)}
+                objects[-1] = objects[-1]._replace(attributes=known)
             attributes.clear()
         if tag == "track":
             tracks.is_open = False
         elif tag == "image" or (tracks.is_open and tag == tracks.shape):
             image = open_images.pop()._replace(notes=notes.copy(), labels=labels.copy())
             if tag == "image":
-                known = [item._replace(extra=(NO_TRACK,)) for item in objects]
-                images.append(image._replace(objects=known))
+                alone = [item._replace(extra=(NO_TRACK,)) for item in objects]
+                images.append(image._replace(objects=alone))
             else:
                 tracks.end(objects, notes)
             for items in (objects, notes, labels):
@@ -195,19 +199,36 @@ def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
     name = values.get("label", "")
+    try:
+        found = _drawn(where, name, shape, values)
+    except ValueError as error:
+        return AnnotatedObject(where, name, fault=str(error))
+    is_occluded = shape != "points" and values.get("occluded") == "1"
+    return found._replace(attributes={"occluded": "true"}) if is_occluded else found
+
+
+def _drawn(where: str, name: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
+    degrees = to_float(values.get("rotation") or 0) % 360
     if shape == "box":
-        try:
-            xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
-        except ValueError as error:
-            return AnnotatedObject(where, name, fault=str(error))
+        xmin, ymin, xmax, ymax = checked_numbers(values, _SIDES)
         corners: Corners = (xmin, ymin, xmax, ymax)
-        if degrees := to_float(values.get("rotation") or 0) % 360:
+        if degrees:
             return rotated_object(where, name, corners, degrees)
         return AnnotatedObject(where, name, corners, "box")
+    if shape == "ellipse":
+        x, y, across, down = checked_numbers(values, ("cx", "cy", "rx", "ry"))
+        return outlined(where, name, ellipse(x, y, across, down, math.radians(degrees)))
+    if shape == "mask":
+        left, top, width, height = map(int, checked_numbers(values, _PART))
+        counts = [text.strip() for text in values.get("rle", "").split(",")]
+        if not all(map(str.isdecimal, counts)):
+            raise ValueError(f"invalid rle {values.get('rle')!r:.60}; expected run lengths")
+        runs = {"counts": [*map(int, counts)], "size": [height, width], "by_row": True}
+        outline = json.dumps({**runs, "x": left, "y": top})
+        return AnnotatedObject(where, name, (left, top, left + width, top + height), outline)
     points = _points(values)
     if points is None or (shape == "polygon" and len(points) < 2):
-        fault = f"invalid points {values.get('points')!r:.60}; expected x,y;x,y"
-        return AnnotatedObject(where, name, fault=fault)
+        raise ValueError(f"invalid points {values.get('points')!r:.60}; expected x,y;x,y")
     if shape == "points":
         seen = _visibility(values)
         return object_of_points(where, name, [value for x, y in points for value in (x, y, seen)])
@@ -247,14 +268,14 @@ class Cvat(
         features={OBJECT_TRACK: "int64"},
     ),
 ):
-    """Images with boxes and polygons in CVAT's XML format.
+    """Images with boxes, polygons, ellipses and masks in CVAT's XML format.
 
-    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
+    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Outlines
     become the boxes around them; if any box is rotated, all have corners, as in `Dota`. Subsets
     become splits. Labels have the order of the file, from 1. Skeletons and shapes of points have
     keypoints, and the box around those that are labelled: those that are not `outside`. Attributes
     of shapes become `image/object/attribute/NAME`: numbers if CVAT declares numbers and every
-    object has one, otherwise texts.
+    object has one, otherwise texts. `occluded` is `true` for shapes that CVAT marks so.
 
     Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
     `outside`; other frames of the task have no objects.

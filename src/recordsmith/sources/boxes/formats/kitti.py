@@ -61,6 +61,8 @@ def _object(where: str, name: str, *texts: str) -> AnnotatedObject:
         return AnnotatedObject(where, name, fault=str(error))
     left, top, right, bottom = values[_BOX]
     attributes = dict(zip(_NAMES, values, strict=False))
+    if attributes["occluded"].is_integer():
+        attributes["occluded"] = int(attributes["occluded"])
     for key in (*_NAMES[_BOX], *(_NAMES[_IN_SPACE] if max(values[_SIZE]) <= 0 else ())):
         del attributes[key]
     corners = (left, top, right, bottom)

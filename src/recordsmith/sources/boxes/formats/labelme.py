@@ -45,7 +45,7 @@ _POINT_COUNTS = {
     **dict.fromkeys(_ROTATED, (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
-_OTHER_SHAPES = "lines were left out, because they have no box"
+_OTHER_SHAPES = "shapes were left out, because lines have no box"
 _NO_CLASS = "object"
 _WITHOUT_CLASS = f"groups of points without a box or polygon got the class {_NO_CLASS!r}"
 _UNGROUPED = (
@@ -154,6 +154,7 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     if kind == "mask":
         png, (x, y) = shape.get("mask"), points[0]
         outline = json.dumps({"png": png, "x": int(x), "y": int(y)}) if png else None
+        points[1] = (points[1][0] + 1, points[1][1] + 1)  # was the last pixel
     return outlined(where, name, points)._replace(outline=outline)
 
 

@@ -41,7 +41,7 @@ _EXPORT = re.compile(r"via_(region_data|export)[^/]*$")
 _CELLS = ("filename", "file_attributes", "region_shape_attributes", "region_attributes")
 _NUMBERS = {"rect": "x y width height", "circle": "cx cy r r", "ellipse": "cx cy rx ry theta"}
 _WITHOUT_BOX = ("point", "polyline")
-_OTHER_SHAPES = "points and lines were left out, because they have no box"
+_OTHER_SHAPES = "shapes were left out, because points and lines have no box"
 _OF_IMAGES = "attributes of images were left out"
 _is_json = is_json_with(
     "{",
