@@ -186,18 +186,19 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
     folder = tmp_path / "d"
     _images(folder / "images", [f"{n}.png" for n in range(10)], images)
     _images(folder / "images", ["7.jpg"], images, "JPEG")
-    names = [*range(9), "gone", "also gone"]
+    names = [*range(9), 0, "gone", "also gone"]
     _table(folder / "t.csv", "id,label", [f"{name},a" for name in names])
     _, source = _source(folder)
     notices = source.list_samples().notices
     (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
     assert rows.endswith(": 7, gone and also gone")
+    assert any(each.startswith("1 row with the image of another") for each in notices)
     (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
     assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(source, tmp_path / "out")
     assert caught.value.problem_count == 3
-    assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 8
+    assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 9
 
 
 @pytest.mark.parametrize("folders", [[""], ["test", "train"]])

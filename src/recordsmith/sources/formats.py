@@ -69,7 +69,7 @@ _SOURCES = {
         "boxes.formats.via.Via",
         "annotations images label_map boxes drawn object_masks class_from",
     ),
-    "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
+    "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn class_from"),
     "yolo": (
         "boxes.formats.yolo.Yolo",
         "label_map boxes drawn object_masks kpt_shape yolo_task encoding",
