@@ -229,14 +229,15 @@ SHAPE = '{}<attribute name="age">{}</attribute>\n <attribute name="a &amp; b">{}
 def test_attributes_of_cvat(tmp_path: Path) -> None:
     """Numbers where CVAT declares some; those of tags are counted, and other shapes have none."""
     image(tmp_path / "a.jpg")
-    box = '<box label="car" xtl="4" ytl="5" xbr="14" ybr="15">'
+    box = '<box label="car" group_id="7" occluded="0" xtl="4" ytl="5" xbr="14" ybr="15">'
     polygon = '<polygon label="car" points="20,2;30,2;30,18">'
     shapes = [
         SHAPE.format(box, 7, "red &lt;\xfc", "box"),
         SHAPE.format('<polyline label="car" points="1,1;2,2">', 1, "line", "polyline"),
         SHAPE.format(polygon, "2.5", "true", "polygon"),
         SHAPE.format('<tag label="wet">', 1, "tag", "tag"),
-        '<skeleton label="car"><points label="a" points="1,1"><attribute name="age">0</attribute>',
+        '<skeleton label="car"><attribute name="a &amp; b">x</attribute>',
+        '<points label="a" points="1,1"><attribute name="age">0</attribute>',
         '</points><points label="b" points="9,9"/><attribute name="age">3</attribute></skeleton>',
     ]
     attributes = "".join(
@@ -250,8 +251,9 @@ def test_attributes_of_cvat(tmp_path: Path) -> None:
     )
     features, notes = read(rs.Cvat(tmp_path))
     assert _attributes(features) == {
+        "group_id": [7, 0, 0],
         "age": [7, 2.5, 3],
-        "a & b": ["red <\xfc".encode(), b"true", b""],
+        "a & b": ["red <\xfc".encode(), b"true", b"x"],
     }
     assert [what for what, _ in notes if "attributes" in what] == [
         "attributes were left out, because tags and points of skeletons have none"

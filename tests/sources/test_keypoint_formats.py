@@ -258,21 +258,18 @@ AT = ('points="4,5"', 'points="9,9"', 'points="14,15"')
 GOOD = _shape("rectangle", "cat", (4, 5), (14, 15))
 OWNER = GOOD | {"group_id": 1}
 WRONG = {
-    "one point": (_cvat, ['<points label="cat" points="4,5"/>']),
     "no points": (_cvat, ['<points label="cat"/>']),
     "invalid points": (_cvat, ['<points label="cat" points="4,5;x,2;4,9"/>']),
     "an empty skeleton": (_cvat, [_skeleton()]),
-    "one labelled": (_cvat, [_skeleton(AT[0], f'{AT[1]} outside="1"')]),
+    "none labelled": (_cvat, [_skeleton(f'{AT[1]} outside="1"')]),
     "twice the same": (_cvat, [_skeleton(*AT, AT[0])]),
     "an invalid point of a skeleton": (_cvat, [_skeleton('points="1"', *AT[1:])]),
     "an unknown point": (_cvat, [_skeleton(*AT), _label("a", "<parent>cat</parent>")]),
-    "on a line": (_cvat, ['<points label="cat" points="4,5;9,5"/>']),
     "outside": (_cvat, ['<points label="cat" points="4,5;9,25;3,2"/>']),
     "no group": (_labelme, [_shape("point", "a", (4, 5))]),
     "no label": (_labelme, [_shape("point", None, (4, 5), group=1), OWNER]),
     "twice the same label": (_labelme, [_shape("point", "a", (4, 5), group=1)] * 2 + [OWNER]),
     "two boxes": (_labelme, [_shape("point", "a", (4, 5), group=1), OWNER, OWNER]),
-    "one point of a group": (_labelme, [_shape("point", "a", (4, 5), group=1)]),
     "a group that is none": (_labelme, [_shape("point", "a", (4, 5), group={})]),
     "a point of two": (_labelme, [OWNER, _shape("point", "a", (4, 5), (5, 4), group=1)]),
     "a point outside": (_labelme, [OWNER, _shape("point", "a", (44, 5), group=1)]),

@@ -86,7 +86,9 @@ def test_keypoints_of_coco(tmp_path: Path) -> None:
     ("points", "expected"),
     [
         ([8, 6, 2, 12, 10, 1, 0, 0, 0], [8, 6, 12, 10]),
-        ([8, 6, 2, 0, 0, 0, 0, 0, 0], "1 labelled point without a box"),
+        ([40, 6, 2, 0, 0, 0, 0, 0, 0], [39.5, 5.5, 40, 6.5]),
+        ([8, 6, 2, 8, 9, 1, 0, 0, 0], [7.5, 6, 8.5, 9]),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0], "no keypoint is labelled"),
         ([8, 6, 2, 12, 10, 1, 7], "7 numbers of keypoints"),
         (["x", 6, 2, 12, 10, 1, 1, 1, 1], "keypoint 'nose' at nan"),
         ([], "invalid bbox None"),

@@ -185,6 +185,12 @@ def test_run_lengths_as_pycocotools_reads_them(coco: Any, runs: list[int]) -> No
         ({"size": [HEIGHT, WIDTH], "counts": "o" * 99}, "invalid character"),
         ({"size": [HEIGHT, WIDTH], "counts": "oooo1"}, "0 to 117"),
         ({"size": [HEIGHT, WIDTH], "counts": "@"}, "run length -16"),
+        ({"size": [2, 2], "counts": [4], "x": -1, "y": 0}, "2x2 pixels at -1, 0 is outside"),
+        ({"size": [2, 2], "counts": [4], "x": WIDTH - 1, "y": 0}, "is outside"),
+        ({"size": [2, 1e30], "counts": [4], "x": 0, "y": 0}, "invalid mask"),
+        ({"size": [2], "counts": [4], "x": 0, "y": 0}, "invalid mask"),
+        ({"size": [2, 2], "counts": [4], "x": 0}, "invalid mask"),
+        ({"size": [2, 2], "counts": [5], "x": 0, "y": 0}, "add up to 5 pixels"),
     ],
 )
 def test_what_is_no_region(segmentation: Any, words: str) -> None:

@@ -223,23 +223,32 @@ def test_facets_count_the_records_of_each_value(open_viewer: Any, tmp_path: Path
     assert part["score"]["counts"] == np.histogram(scores[2::3], edges)[0].tolist()
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
-def test_facets_of_several_classes(open_viewer: Any, tmp_path: Path, is_kept: bool) -> None:
-    """Those of confidence 0 do not count, also where other values are kept next to the file."""
+@pytest.mark.parametrize(
+    ("case", "counts"),
+    [
+        ("lists", {0: 8, 1: 8, 2: 7, 3: 7, 4: 15}),
+        ("damaged", {0: 8, 1: 8, 2: 7, 3: 7, 4: 30}),  # one list has too few confidences
+        ("kept", {0: 5, 1: 5, 2: 5}),  # only the labels are kept next to the file
+    ],
+)
+def test_facets_of_several_classes(
+    open_viewer: Any, tmp_path: Path, case: str, counts: dict[int, int]
+) -> None:
+    """Those of confidence 0 do not count."""
     examples = []
     for n in range(30):
-        labels = {n % 3: n % 2 / 1} if is_kept else {n % 4: 1.0, 4: n % 2 / 1, 5 + n: 0.0}
-        texts = [f"c{label}" for label in labels]
-        values = {"label": [*labels], "text": texts, "confidence": [*labels.values()]}
+        labels = {n % 3: n % 2 / 1} if case == "kept" else {n % 4: 1.0, 4: n % 2 / 1}
+        texts, shares = [f"c{label}" for label in labels], [*labels.values()]
+        values = {"label": [*labels], "text": texts, "confidence": shares}
         examples.append({f"image/class/{name}": of for name, of in values.items()})
+    if case == "damaged":
+        examples[3]["image/class/confidence"] = [1.0]
     path = tmp_path / "packed"
-    kept = ["image/class/label"] if is_kept else []
-    rs.pack(rs.Rows(examples), path, numbers_of=kept)
-    counts = {0: 5, 1: 5, 2: 5} if is_kept else {0: 8, 1: 8, 2: 7, 3: 7, 4: 15}
+    rs.pack(rs.Rows(examples), path, numbers_of=["image/class/label"] if case == "kept" else [])
     facets = {facet["key"]: facet for facet in open_viewer(path).poll("/api/facets")["facets"]}
     for key, name in (("label", str), ("text", '"c{}"'.format)):
-        values = facets[f"image/class/{key}"]["values"]
-        found = {each["literal"]: each["count"] for each in values}
+        found = facets[f"image/class/{key}"]["values"]
+        found = {each["literal"]: each["count"] for each in found}
         assert found == {name(label): count for label, count in counts.items()}
 
 

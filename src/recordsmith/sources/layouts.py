@@ -68,7 +68,7 @@ class LayoutCandidate:
     needs: tuple[str, ...] = ()
 
     def with_options(self, given: Mapping[str, Any]) -> LayoutCandidate:
-        what, file, of_format = self.what, given.get("annotations"), FORMATS[self.format]
+        what, file = self.what, given.get("annotations")
         changed = {
             name
             for name, value in given.items()
@@ -79,8 +79,8 @@ class LayoutCandidate:
             text = " ".join(option(name, given[name]) for name in given if name in changed)
             clauses[""] = f"with {text}"
         hints = {name: text for name, text in self.hints.items() if name not in changed}
-        if self.files and isinstance(file, str):
-            what = of_format.box_format.what.format(file)
+        if self.files and file is not None and not isinstance(file, Mapping):
+            what = FORMATS[self.format].box_format.what.format(file)
         options = {**self.options, **given}
         return replace(self, what=what, options=options, clauses=clauses, hints=hints)
 

@@ -13,7 +13,7 @@ _MAX_NAMES = 30
 _MAX_KINDS_COMPARED = 10_000
 _LONGEST_NAME = 80
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
-_NOTE = re.compile(r"([\w ]*?s)((?: (?:of|without) [\w ]+)?) (were|are|have|had|lost|occur)\b(.*)")
+_NOTE = re.compile(r"([\w ]*?s)((?: (?:of|without) [\w ]+?)?) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
 
 

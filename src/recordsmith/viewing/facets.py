@@ -11,6 +11,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from recordsmith.dataset import key_text
 from recordsmith.format.example import BytesArray, FeatureSchema, RaggedArray, keys
 from recordsmith.format.example.class_lists import CLASS_LISTS, positive_classes
 from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.scans import Scan, ViewKey
@@ -108,7 +110,9 @@ class _Counting(Scan):
                     for key in counted:
                         column = columns.get(key)
                         if column is not None and key in CLASS_LISTS:
-                            column = positive_classes(column, columns.get(keys.CLASS_CONFIDENCE))
+                            shares = columns.get(keys.CLASS_CONFIDENCE)
+                            with suppress(CorruptDataError):  # count all of a damaged block
+                                column = positive_classes(column, shares)
                         self._facets[key].add(column, positions, hashes)
                 del columns
 

@@ -26,7 +26,6 @@ from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import Problems, SourceError, option
-from recordsmith.support.words import count
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
@@ -51,8 +50,7 @@ _LARGEST_FLOAT = 3.4028234e38  # that a float feature holds
 _ATTRIBUTE_KINDS: Mapping[type, Kind] = {int: "int64", float: "float", str: "bytes"}
 _XML_STEP = 1 << 20
 _OUTLINES = (
-    "outlines were packed as the boxes around them, without masks; "
-    f"{option('object_masks', 'instance')} adds these"
+    f"outlines were packed with their box only; {option('object_masks', 'instance')} adds masks"
 )
 _NAMELESS = "attributes without a name were left out"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
@@ -66,6 +64,7 @@ _UTF16_STARTS = (
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _ELLIPSE_POINTS = 64
+_HALF = 0.5  # a pixel
 _ENCODING = re.compile(r"ascii|iso8859|cp125|cp9|koi8|gb|big5|shift_jis|euc_")
 """How the names of codecs begin that extend ASCII without shift sequences."""
 
@@ -231,15 +230,17 @@ class BoxFormat:
                 objects = [_with_class_from(item, file) for item in image.objects]
                 image = image._replace(objects=objects)  # noqa: PLW2901
             if not file.with_outlines and any(item.outline for item in image.objects):
-                shapes = (
-                    item for item in image.objects if item.outline not in (None, "box", "points")
-                )
-                polygons = (item for item in shapes if not item.quad)
-                notes = [(_OUTLINES, item.place_in(file.name)) for item in polygons]
-                image = image._replace(  # noqa: PLW2901
-                    objects=[item._replace(outline=None) for item in image.objects],
-                    notes=[*image.notes, *notes],
-                )
+                of_points = {"points": "points"}
+                plain = [
+                    item._replace(outline=of_points.get(item.outline or ""))
+                    for item in image.objects
+                ]
+                notes = [
+                    (_OUTLINES, item.place_in(file.name))
+                    for item in image.objects
+                    if item.outline not in (None, "box", "points") and not item.quad
+                ]
+                image = image._replace(objects=plain, notes=[*image.notes, *notes])  # noqa: PLW2901
             yield image
 
 
@@ -553,15 +554,19 @@ def object_of_points(
     points: Points,
     extra: Sequence[Any] = (),
 ) -> AnnotatedObject:
-    """An object of keypoints alone, with the box around those that are labelled."""
+    """An object of keypoints alone, with the box around those that are labelled.
+
+    It is a pixel wide around points in a line, and clipped to the image.
+    """
     values = [*chain(*points.values())] if isinstance(points, Mapping) else points
     rows = zip(values[::3], values[1::3], values[2::3], strict=True)
     labelled = [(x, y) for x, y, visibility in rows if visibility and math.isfinite(x + y)]
-    if len(labelled) < 2:
-        fault = f"{count(len(labelled), 'labelled point')} without a box; expected at least two"
+    if not labelled:
+        fault = "no keypoint is labelled, and there is no box"
         return AnnotatedObject(where, name, fault=fault)
-    xs, ys = zip(*labelled, strict=True)
-    corners = (min(xs), min(ys), max(xs), max(ys))
+    sides = [(min(values), max(values)) for values in zip(*labelled, strict=True)]
+    sides = [(a, b) if a < b else (a - _HALF, b + _HALF) for a, b in sides]
+    corners = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
     return AnnotatedObject(where, name, corners, "points", extra, points=points)
 
 

@@ -254,7 +254,8 @@ class BoxPlacer:
                 self.reject(place, classes.unknown(name), dropped, shares)
                 if self._policy != "stop":
                     continue
-            whole = _clipped(item.corners, frame) if item.quad else item.corners
+            is_around = item.quad or item.outline == "points"
+            whole = _clipped(item.corners, frame) if is_around else item.corners
             corners = _within(whole, frame)
             if corners is None:
                 corners = self._fixed(item, file, frame)

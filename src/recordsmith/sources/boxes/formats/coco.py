@@ -141,12 +141,13 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     if points is None:
         fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
         return AnnotatedObject(where, name, fault=fault)
+    of_points = None
     if box in (None, []) and points:
         values = [*map(to_float, msgspec.json.decode(item.keypoints))]
         around = object_of_points(where, name, values[: len(values) // 3 * 3])
         if around.fault:
             return around
-        corners = around.corners
+        corners, of_points = around.corners, around.outline
     elif isinstance(box, list) and len(box) == 4:
         x, y, width, height = map(to_float, box)
         corners = (x, y, x + width, y + height)
@@ -166,7 +167,7 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
         return known._replace(points=points, attributes=attributes)
     outline = bytes(item.segmentation).decode("utf-8", "replace") if file.with_outlines else None
     return AnnotatedObject(
-        where, name, corners, outline or None, extra, points=points, attributes=attributes
+        where, name, corners, outline or of_points, extra, points=points, attributes=attributes
     )
 
 

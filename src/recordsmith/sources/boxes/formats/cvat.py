@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
-from recordsmith.dataset import KeypointClass
+from recordsmith.dataset import KeypointClass, is_label
 from recordsmith.format.example.keys import OBJECT_TRACK
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -51,6 +51,11 @@ _OTHER_SHAPES = "shapes were left out, because lines and cuboids are not read"
 _OTHER_ATTRIBUTES = "attributes were left out, because tags and points of skeletons have none"
 _LEFT_OUT = frozenset(("polyline", "cuboid"))
 _SHAPES = frozenset(("box", "polygon", "points", "ellipse", "mask"))
+_MARKS = {  # the first pattern is fast
+    key: (re.compile(b'%s="[1-9]' % key.encode()),
+          re.compile(rb'<(?:box|polygon|ellipse|mask)\b[^<>]*\s%s="[1-9]' % key.encode()))
+    for key in ("occluded", "group_id")
+}  # fmt: skip
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 _PART = ("left", "top", "width", "height")
 
@@ -65,10 +70,12 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
     labels: dict[str, float] = {}
-    skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]]]] = []  # the open one
     attributes: dict[str, Any] = {}
+    # the open one: its points, and the attributes before them
+    skeletons: list[tuple[str, str, dict[str, tuple[float, float, int]], dict[str, Any]]] = []
     open_attributes: list[tuple[str, list[str]]] = []
     tracks = Tracks(file.name, data)
+    marks = [key for key, patterns in _MARKS.items() if all(p.search(data) for p in patterns)]
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
@@ -90,21 +97,26 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         elif tag == "tag":
             labels[values.get("label", "")] = 1
         elif tag == "skeleton":
-            skeletons.append((f"line {line}", values.get("label", ""), {}))
+            attributes.update(_marks(values, marks))
+            skeletons.append((f"line {line}", values.get("label", ""), {}, {}))
         elif tag == "points" and skeletons:
             points, name = skeletons[-1][2], values.get("label", "")
+            skeletons[-1][3].update(attributes)
+            attributes.clear()
             if name in points:
                 fault = f"the skeleton has another point {name!r:.60}"
                 objects.append(AnnotatedObject(f"line {line}", "", fault=fault))
             points.setdefault(name, _point(values))
         elif tag in _SHAPES:
+            attributes.update(_marks(values, marks))
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
             notes.append((_OTHER_SHAPES, f"{file.name}, line {line}: {tag}"))
 
     def end(tag: str) -> None:
         if tag == "skeleton" and skeletons:
-            where, name, points = skeletons.pop()
+            where, name, points, held = skeletons.pop()
+            attributes.update(held)
             if not tracks.is_open or any(visibility for _, _, visibility in points.values()):
                 objects.append(object_of_points(where, name, points))
         if tag == "attribute":
@@ -117,16 +129,15 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
                 place = f"{file.name}, line {parser.CurrentLineNumber}"
                 notes.extend([(_OTHER_ATTRIBUTES, place)] * len(attributes))
             elif tag in (*_SHAPES, "skeleton") and objects:
-                known = {**objects[-1].attributes, **attributes_in(attributes)}
-                objects[-1] = objects[-1]._replace(attributes=known)
+                objects[-1] = objects[-1]._replace(attributes=attributes_in(attributes))
             attributes.clear()
         if tag == "track":
             tracks.is_open = False
         elif tag == "image" or (tracks.is_open and tag == tracks.shape):
             image = open_images.pop()._replace(notes=notes.copy(), labels=labels.copy())
             if tag == "image":
-                alone = [item._replace(extra=(NO_TRACK,)) for item in objects]
-                images.append(image._replace(objects=alone))
+                known = [item._replace(extra=(NO_TRACK,)) for item in objects]
+                images.append(image._replace(objects=known))
             else:
                 tracks.end(objects, notes)
             for items in (objects, notes, labels):
@@ -169,6 +180,12 @@ def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass], 
     return names, keypoints, {_text_in(text, _ATTRIBUTE) for text in numbers}
 
 
+def _marks(values: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:
+    """Numbers that CVAT has for shapes, of which any is not 0."""
+    texts = {name: values.get(name, "") for name in names}
+    return {name: int(text) if is_label(text) else 0 for name, text in texts.items()}
+
+
 def _value(text: str, *, is_number: bool) -> str | float:
     """The value of an attribute: a number if it is declared as one, and is one."""
     for kind in (int, float) if is_number else ():
@@ -200,11 +217,9 @@ def _edges(svg: str, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
     name = values.get("label", "")
     try:
-        found = _drawn(where, name, shape, values)
+        return _drawn(where, name, shape, values)
     except ValueError as error:
         return AnnotatedObject(where, name, fault=str(error))
-    is_occluded = shape != "points" and values.get("occluded") == "1"
-    return found._replace(attributes={"occluded": "true"}) if is_occluded else found
 
 
 def _drawn(where: str, name: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
@@ -275,7 +290,8 @@ class Cvat(
     become splits. Labels have the order of the file, from 1. Skeletons and shapes of points have
     keypoints, and the box around those that are labelled: those that are not `outside`. Attributes
     of shapes become `image/object/attribute/NAME`: numbers if CVAT declares numbers and every
-    object has one, otherwise texts. `occluded` is `true` for shapes that CVAT marks so.
+    object has one, otherwise texts. `occluded` (0 or 1) and `group_id` are attributes as
+    well, if any box or outline has one.
 
     Tracks of a video are objects of its frames with `image/object/track/label`, while they are not
     `outside`; other frames of the task have no objects.
