@@ -112,7 +112,8 @@ class _Controls:
             return [item for item in results if _to_name(item) in (key, None)]
         self._images = images | self._images
         if len(self._images) > 1:
-            names, places = join_names(self._images), join_names(self._images.values())
+            names = join_names(f"{name:.60}" for name in self._images)
+            places = join_names(self._images.values())
             raise SourceError(
                 f"{places}: regions on the images {names}; which is {key!r} is unknown",
                 path=self._file.name,
@@ -130,7 +131,7 @@ class _Controls:
             raise SourceError(
                 f"{where}: {what} of whole images are of {known!r:.60} and {control!r:.60}",
                 path=self._file.name,
-                remedy=f"Choose one, such as {option(column, control)}; the others are left out.",
+                remedy=f"Choose one, such as {option(column, control[:60])}; others are left out.",
             )
         return chosen in (control, None)
 
