@@ -223,7 +223,7 @@ class _CocoFile:
         self._data = json_text(file.location.read(), file.name)
         self._counted = 0, 1  # a position in the file, and its line
         self._outlines = self._annotation_count = 0
-        self._fields: dict[str, dict[str, None]] = {"annotations": {}, "images": {}}
+        self._fields: dict[str, dict[str, Any]] = {"annotations": {}, "images": {}}
         self._has_ids = False
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._annotations: dict[str, list[msgspec.Raw]] = {}
@@ -300,8 +300,8 @@ class _CocoFile:
             )
         self._annotation_count += 1
         if self._annotation_count <= _FIRST:
-            names = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-            self._fields["annotations"].update(dict.fromkeys(names))
+            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            self._fields["annotations"].update(fields)
         if isinstance(item.image_id, (int, str)):
             self._annotations.setdefault(repr(item.image_id), []).append(raw)
         else:
@@ -314,7 +314,7 @@ class _CocoFile:
         if not isinstance(image_id, (int, str)) or not isinstance(name, str):
             self._add_problem(start, f"{shown} has file_name {str(name)[:60]}")
             return
-        self._fields["images"].update(dict.fromkeys(image))
+        self._fields["images"].update(image)
         size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
         listed = AnnotatedImage(f"image {image_id}", name, size, id=image_id)
         known = self._images.setdefault(repr(image_id), listed).file_name
