@@ -37,8 +37,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "geometry.normalising": "Layout Normaliser",
         "geometry.placing": "Interpolation divisor_for place_image place_mask",
         "geometry.rotation": (
-            "Box apply_orientation inverse_orientation orient_box orient_corners "
-            "orient_points swaps_sides"
+            "Box apply_orientation box_corners inverse_orientation orient_box "
+            "orient_corners orient_points swaps_sides"
         ),
         "geometry.tiling": "tile_image untile",
         "image_options": "HIGHEST_MAX_PIXELS ImageOptions MAX_PIXELS check_number",

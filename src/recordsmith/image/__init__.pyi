@@ -67,6 +67,7 @@ from recordsmith.image.geometry.placing import place_image as place_image
 from recordsmith.image.geometry.placing import place_mask as place_mask
 from recordsmith.image.geometry.rotation import Box as Box
 from recordsmith.image.geometry.rotation import apply_orientation as apply_orientation
+from recordsmith.image.geometry.rotation import box_corners as box_corners
 from recordsmith.image.geometry.rotation import inverse_orientation as inverse_orientation
 from recordsmith.image.geometry.rotation import orient_box as orient_box
 from recordsmith.image.geometry.rotation import orient_corners as orient_corners

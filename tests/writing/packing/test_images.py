@@ -130,6 +130,8 @@ def test_points_and_corners_stay_on_their_pixels(orientation: int) -> None:
     for name, rows in zip(names, (slice(8), slice(8, None)), strict=True):
         given |= {f"{name}/x": x[rows], f"{name}/y": y[rows]}
     given[f"{names[1]}/visibility"] = visibility
+    sides = zip(("ymin", "xmin", "ymax", "xmax"), (y[4], x[4], y[6], x[6]), strict=True)
+    given |= {f"{BOX}/{side}": [0, at] for side, at in sides}
     stored = apply_image_options(given, UPRIGHT, Notes())
     with Image.open(io.BytesIO(given["image/encoded"])) as image:
         upright = np.array(ImageOps.exif_transpose(image))
@@ -142,6 +144,7 @@ def test_points_and_corners_stay_on_their_pixels(orientation: int) -> None:
     assert places[:, 11].tolist() == [0, 0]
     for quad in places[::-1, :8].T.reshape(2, 4, 2):  # clockwise
         assert np.linalg.det(np.diff(quad[:3], axis=0)) > 0
+    assert (places[:, 4] == places[:, 4:8].min(axis=1)).all()  # an upright box, again
     assert stored[f"{names[1]}/visibility"].tolist() == visibility.tolist()
 
 

@@ -67,6 +67,11 @@ def orient_box(box: Box, orientation: int) -> Box:
     return ymin, xmin, ymax, xmax
 
 
+def box_corners(boxes: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The corners of boxes, (n, 4): from the top left clockwise, x and y, (n, 4, 2)."""
+    return boxes[:, [[1, 0], [3, 0], [3, 2], [1, 2]]]
+
+
 def orient_points(points: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
     """Transform points as `apply_orientation` does pixels: (…, 2), x and y from 0 to 1."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]

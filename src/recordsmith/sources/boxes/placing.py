@@ -17,6 +17,7 @@ from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     UPRIGHT,
     Box,
+    box_corners,
     exif_orientation,
     inverse_orientation,
     orient_box,
@@ -433,11 +434,10 @@ def _clipped_point(x: float, y: float, frame: Frame) -> tuple[float, float] | No
 
 def corner_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
     """The four corners of each box, rotated or not."""
-    corners = np.zeros((len(boxes), 4, 2))
+    corners = box_corners(np.reshape([item.box for item in boxes], (-1, 4)))
     for row, item in enumerate(boxes):
-        ymin, xmin, ymax, xmax = item.box
-        upright = ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
-        corners[row] = upright if item.corners is None else item.corners
+        if item.corners is not None:
+            corners[row] = item.corners
     return {keys.CORNER_X: corners[:, :, 0].ravel(), keys.CORNER_Y: corners[:, :, 1].ravel()}
 
 

@@ -224,14 +224,19 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     orientation = stored.orientation_applied
     if orientation == 1:
         return
-    from recordsmith.image import orient_box, orient_corners, orient_points
+    from recordsmith.image import box_corners, orient_box, orient_corners, orient_points
 
-    if sides := _columns(given, keys.BOX):
-        boxes = [orient_box(box, orientation) for box in zip(*sides, strict=True)]
-        given |= zip(keys.BOX, map(list, zip(*boxes, strict=True)), strict=True)
+    boxes = np.transpose(_columns(given, keys.BOX) or [[]] * 4)
+    turned = [orient_box((a, b, c, d), orientation) for a, b, c, d in boxes.tolist()]
+    if turned:
+        given |= zip(keys.BOX, map(list, zip(*turned, strict=True)), strict=True)
         note(BOXES_ROTATED, where)
     if sides := _columns(given, keys.CORNER):
-        corners = orient_corners(np.reshape(sides, (2, -1, 4)).transpose(1, 2, 0), orientation)
+        known = np.reshape(sides, (2, -1, 4)).transpose(1, 2, 0)
+        corners = orient_corners(known, orientation)
+        if len(boxes) == len(corners):  # upright boxes begin at the top left again
+            are_upright = (known == box_corners(boxes)).all(axis=(1, 2))
+            corners[are_upright] = box_corners(np.array(turned))[are_upright]
         given |= zip(keys.CORNER, corners.reshape(-1, 2).T, strict=True)
     if sides := _columns(given, keys.KEYPOINT):
         points = orient_points(np.transpose(sides[:2]), orientation)
