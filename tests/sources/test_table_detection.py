@@ -19,6 +19,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.tables import detection
 from recordsmith.sources.tables.detection import find_candidates, read_table_head
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import with_options
 
 from ..raising import raises
 from ..reading import read_sample
@@ -232,6 +233,7 @@ def test_metadata_have_classes_and_splits(
         ("id,width,Label", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", "Label"),
         ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", None),
         ("id,class,species", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", None),
+        ("id,labels", lambda n: f'{n},"{("a, b", "a", "b")[n % 3]}"', None),
         ("id,tags", lambda n: f"{n},{' '.join(c for c in 'abc' if n >> 'abc'.index(c) & 1)}", None),
     ],
 )
@@ -248,6 +250,9 @@ def test_the_column_of_classes(
     assert reading.options["image_column"] == "id"
     assert reading.options.get("label_column") == label
     assert (f"column {label}" in reading.describe()) == (label is not None)
+    separator = {"id,tags": " ", "id,labels": ","}.get(header)
+    hints = [with_options(hint) for hint in reading.hints.values()]
+    assert [f"label_separator={separator!r}" in hint for hint in hints] == [True] * bool(separator)
 
 
 BOXES = [f"{n}.png,4,3,{n % 2},0,0,2,2,cat" for n in (*range(9), *range(9))]

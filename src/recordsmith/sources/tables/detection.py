@@ -174,8 +174,10 @@ def _with_columns(
         for key, (what, name) in found.items()
         if all(name in head.columns for head in heads)
     }
+    hints = {} if label is not None else _list_hints(heads[0])
     return dataclasses.replace(
         reading,
+        hints=hints,
         options={**reading.options, **{key: name for key, (_, name) in columns.items()}},
         clauses={key: f"{what} in column {name}" for key, (what, name) in columns.items()},
     )
@@ -472,6 +474,17 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
+
+
+def _list_hints(head: TableHead) -> dict[str, str]:
+    """What to pass if a column with the name of classes has lists of them."""
+    for name, values in head.columns.items():
+        if plain_name(name) in (*_LABEL_NAMES, "tags") and _are_several({*values}):
+            signs = (sign for value in values for sign in "[|;, " if sign in value)
+            sign, ways = next(signs), option("label_column", name)
+            ways += "" if sign == "[" else f" {option('label_separator', sign)}"
+            return {"label_column": f"if column {name} has lists of classes, pass {ways}"}
+    return {}
 
 
 def _split_column(head: TableHead) -> str | None:
