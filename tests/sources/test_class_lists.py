@@ -276,6 +276,7 @@ def test_faults_are_named(tmp_path: Path, file: str, content: str, problem: str)
         ("label_columns", {"label_columns": "a,c"}),
         ("label_columns", {"label_columns": "a,b", "image_column": None}),
         ("label_separator", {"label_separator": "|"}),
+        ("caption_column", {"label_column": "a", "caption_column": "a"}),
     ],
 )
 def test_wrong_columns(tmp_path: Path, option: str, options: dict[str, Any]) -> None:

@@ -439,6 +439,13 @@ class Table(TreeSource):
     def _find_captions(self, kinds: Mapping[str, Kind]) -> str | None:
         """The column of the captions, if there is one."""
         if self._caption is not None:
+            if self._caption and self._caption == self._label:
+                raise OptionError(
+                    f"{self._caption!r} is the column of the classes",
+                    option="caption_column",
+                    value=self._caption,
+                    remedy=f"Pass {option('label_column', '')} as well, for no classes.",
+                )
             if self._caption and kinds.get(self._caption) != "bytes":
                 problem = f"caption column {self._caption!r} is {kinds.get(self._caption, 'empty')}"
                 raise SourceError(f"{problem}; expected text", path=self._paths[0])
