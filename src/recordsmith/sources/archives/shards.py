@@ -107,6 +107,7 @@ class Shards(TreeSource):
             splits=tuple(coded[0]) if has_splits else (),
             only_split=only_split([split_word(coded[0][0])], self.root),
             has_label_map=has_label_map,
+            keypoint_classes=located.keypoint_classes,
         )
         return listing.with_account(
             self._files_account(Role.RECORDS, (shard.location for shard in shards), _DOCUMENTS)
