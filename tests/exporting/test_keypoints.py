@@ -158,3 +158,9 @@ def test_refused(write: Any, image: Any, box_features: Any, tmp_path: Path) -> N
     for name, skipped in (("yolo", [1, 2, 3, 4]), ("coco", [2, 3, 4])):
         report = rs.export(folder, tmp_path / name, name, skip_errors=True)
         assert report.skipped_positions == skipped
+
+
+@pytest.mark.parametrize("format", ["webdataset", "huggingface", "parquet"])
+def test_names_are_lost(tmp_path: Path, format: str) -> None:
+    _, _, report = exported(tmp_path, 0, format)
+    assert [problem.count("names, skeletons") for problem in report.problems] == [1]

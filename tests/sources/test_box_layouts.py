@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -583,6 +585,8 @@ RECOGNISED = [
     ),
     ("CrowdHuman", "annotation_train.odgt", '{"ID": "a", "gtboxes": [{"tag": "person"}]}\n'),
     ("MOT", "seq/det/det.txt", "1,-1,4.5,5,10,10,0.9,-1,-1,-1\n"),
+    ("captions of Flickr8k", "Flickr8k.token.txt", "a.jpg#0\tA cat.\na.jpg#1\tA dog\n"),
+    ("captions of Kaggle's Flickr8k", "captions.txt", 'image,caption\na.jpg,"A cat, sad"\n'),
     ("CelebA", "Anno/identity_CelebA.txt", "000001.jpg 2880\n"),
     ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
     (
@@ -631,6 +635,25 @@ def test_recognised_formats_are_named(name: str, path: str, text: str, tmp_path:
         with pytest.raises(rs.SourceError) as caught:
             _ = rs.detect(tmp_path / path).source
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a.jpg#0\tA, b\nb.jpg#0\tC\na.jpg#1\tD\n", 'image,caption\na.jpg,"A, b"\nb.jpg,C\na.jpg,D\n'],
+)
+def test_the_line_that_converts_captions(tmp_path: Path, text: str) -> None:
+    known = recognise_annotations("captions.txt", text.encode())
+    assert known is not None
+    command = (
+        known.advice.partition(": ")[2].removesuffix(".").replace("python ", f"{sys.executable} ")
+    )
+    write(tmp_path / "FILE", text)
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "metadata.jsonl").read_text().splitlines()]
+    assert [(row["file_name"], row["caption"]) for row in rows] == [
+        ("a.jpg", ["A, b", "D"]),
+        ("b.jpg", ["C"]),
+    ]
 
 
 def test_a_file_of_tabs_is_read(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def test_captions_of_images(tmp_path: Path, images: ModuleType) -> None:
         (folder / name).write_text("words")
     detection = rs.detect(folder)
     assert detection.reading.format == "captions"
+    (folder / "a/1.txt").rename(folder / "a/1.caption")
+    assert "class_pattern" in str(rs.CaptionedImages(folder).list_samples().notices)
     source = rs.CaptionedImages(folder, class_pattern="([^/]+)/[^/]+$")
     report = rs.pack(source, tmp_path / "out")
     found = {

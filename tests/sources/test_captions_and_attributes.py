@@ -58,7 +58,9 @@ def test_attributes_are_texts_unless_all_are_numbers(
 
 def test_attributes_of_other_tools(tmp_path: Path) -> None:
     given = [None, ["a"], 3, "x", {"caption": "y", "": 1}]
-    _write(tmp_path, given, more=[BOX | {"caption": "a car"}])
+    _write(tmp_path, given, more=[BOX | {"caption": "a car", "score": 0.5, "x": 1}])
+    listing = Coco(tmp_path).list_samples()
+    assert [*listing.notices] == ["fields of annotations in a.json left out: score and x"]
     features, notes = read(Coco(tmp_path))
     assert _attributes(features) == {"caption": [b"", b"", b"", b"", b"y", b"a car"]}
     place = "a.json, annotation 5 (car)"

@@ -275,6 +275,8 @@ def test_faults_are_named(tmp_path: Path, file: str, content: str, problem: str)
         ("label_columns", {"label_columns": []}),
         ("label_columns", {"label_columns": "a,c"}),
         ("label_columns", {"label_columns": "a,b", "image_column": None}),
+        ("label_separator", {"label_separator": "|"}),
+        ("caption_column", {"label_column": "a", "caption_column": "a"}),
     ],
 )
 def test_wrong_columns(tmp_path: Path, option: str, options: dict[str, Any]) -> None:
@@ -282,6 +284,21 @@ def test_wrong_columns(tmp_path: Path, option: str, options: dict[str, Any]) -> 
     table = write(tmp_path / "x.csv", "file,a,b\n0.jpg,1,0\n")
     with raises(rs.OptionError, option=option):
         rs.Table(table, **{"image_column": "file", **options}).list_samples()
+
+
+@pytest.mark.parametrize(
+    ("cells", "between"),
+    [
+        ("cat|Paris, France;dog", "|"),
+        ("cat;Paris, France;cat, dog", ","),
+        ("cat;Paris, France", None),
+    ],
+)
+def test_classes_that_seem_to_be_lists(tmp_path: Path, cells: str, between: str | None) -> None:
+    rows = (f'{number}.jpg,"{cell}"' for number, cell in enumerate(cells.split(";")))
+    write(tmp_path / "x.csv", "\n".join(["file,a", *rows]))
+    notices = rs.Table(tmp_path / "x.csv", label_column="a").list_samples().notices
+    assert [str(n).count(f"label_separator={between!r}") for n in notices] == [1] * bool(between)
 
 
 def test_classes_of_a_label_map(tmp_path: Path) -> None:

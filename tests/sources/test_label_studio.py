@@ -242,13 +242,18 @@ def test_annotators_are_chosen(tmp_path: Path) -> None:
         "cancelled annotations in project.json left out: 1",
         "annotations of other annotators in project.json left out: 1",
     ]
-    with raises(rs.SourceError, match="no images"):
+    with raises(rs.SourceError, match="no images .* other annotators in project.json left out: 2"):
         LabelStudio(root, annotator="3").list_samples()
 
 
 def test_the_ground_truth_is_chosen_of_one_annotator(tmp_path: Path) -> None:
     both = annotation(region(CAT)), annotation(ground_truth=True)
-    assert boxes_of(read(LabelStudio(project(tmp_path, *both)))[0]) == []
+    root = project(tmp_path, *both, drafts=[{"result": []}])
+    assert boxes_of(read(LabelStudio(root))[0]) == []
+    assert parsed(root)[1] == [
+        "drafts in project.json left out: 1",
+        "annotations that are not the ground truth in project.json left out: 1",
+    ]
     with raises(rs.SourceError, match="2 annotations of annotator 1"):
         LabelStudio(project(tmp_path, both[0], both[0])).list_samples()
 
@@ -275,6 +280,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     [
         ("/data/upload/3/0f3a9b7c-my%20cat.jpg", "my cat.jpg"),
         ("/data/upload/3/0f3a9b7c-my%20cat.jpg", "0f3a9b7c-my cat.jpg"),
+        ("/data/upload/3/0f3a9b7c-my_cat_1.jpg", "pets/my cat (1).jpg"),
         ("/data/local-files/?d=pets%2Fmy%20cat.jpg", "pets/my cat.jpg"),
         ("/data/local-files/?d=pets/a+b.jpg&x=1", "pets/a+b.jpg"),
         ("s3://bucket/pets/my%20cat.jpg", "pets/my cat.jpg"),
@@ -311,6 +317,53 @@ def test_the_key_of_the_image(tmp_path: Path) -> None:
         LabelStudio(root, image_column="middle").list_samples()
     for data in ({"left": "a.jpg"}, {"image": "a.jpg", "mask": "b.png"}):
         assert len(LabelStudio(project(root, annotation(), data=data)).list_samples().samples) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "boxes"),
+    [
+        (["left", "right", "right", None], 2),
+        (["right"], 0),
+        (["img"], 1),  # the only image
+        (["img1", "img2"], None),
+        (["left", "img2"], 1),
+    ],
+)
+def test_regions_are_those_of_the_image(
+    tmp_path: Path, names: Sequence[str | None], boxes: int | None
+) -> None:
+    results = [region(CAT, str(n), to_name=name) for n, name in enumerate(names)]
+    results.append(region({"choices": ["x"]}, "c", "choices", to_name="text"))
+    root = project(tmp_path, annotation(*results), data={"left": "a.jpg", "right": "b.jpg"})
+    if boxes is None:
+        with raises(rs.SourceError, match="task 7: regions on the images img1 and img2"):
+            parsed(root, image_column="left")
+        return
+    ((found,), notices) = parsed(root, image_column="left")
+    assert len(found.objects) == boxes
+    count = f"results about other images in project.json left out: {len(results) - boxes}"
+    assert notices == ([count] if names != ["img"] else [])
+
+
+@pytest.mark.parametrize("column", ["label_column", "caption_column"])
+def test_the_control_of_labels_and_captions(tmp_path: Path, column: str) -> None:
+    """Results of two controls are not mixed, also if they are of different tasks."""
+    key = "choices" if column == "label_column" else "text"
+    results = [region({key: [name]}, name, key, from_name=name) for name in "ab"]
+    root = project(tmp_path, annotation(*results))
+    (task,) = json.loads((root / "project.json").read_text())
+    tasks = [task | {"annotations": [annotation(result)]} for result in results]
+    for document in ([task], tasks):
+        write(root / "project.json", json.dumps(document))
+        with raises(rs.SourceError, match="'a' and 'b'") as caught:
+            parsed(root)
+        assert column in caught.value.remedy
+        for control, texts in (("a", ["a"]), ("b", ["b"]), ("", [])):
+            images, notices = parsed(root, **{column: control})
+            assert [t for i in images for t in [*(i.labels or ()), *i.captions]] == texts
+            what = "choices" if key == "choices" else "texts"
+            left = 2 - len(texts)
+            assert notices == [f"{what} of other controls in project.json left out: {left}"]
 
 
 @pytest.mark.parametrize(

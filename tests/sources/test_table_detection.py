@@ -19,6 +19,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.tables import detection
 from recordsmith.sources.tables.detection import find_candidates, read_table_head
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import with_options
 
 from ..raising import raises
 from ..reading import read_sample
@@ -186,18 +187,36 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
     folder = tmp_path / "d"
     _images(folder / "images", [f"{n}.png" for n in range(10)], images)
     _images(folder / "images", ["7.jpg"], images, "JPEG")
-    names = [*range(9), "gone", "also gone"]
+    names = [*range(9), 0, "gone", "also gone"]
     _table(folder / "t.csv", "id,label", [f"{name},a" for name in names])
     _, source = _source(folder)
     notices = source.list_samples().notices
     (rows,) = [each for each in notices if each.startswith("3 rows without an image file")]
     assert rows.endswith(": 7, gone and also gone")
+    assert any(each.startswith("1 row with the image of another") for each in notices)
     (orphans,) = [each for each in notices if each.startswith("3 images without a row")]
     assert all(name in orphans for name in ("7.jpg", "7.png", "9.png"))
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(source, tmp_path / "out")
     assert caught.value.problem_count == 3
-    assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 8
+    assert rs.pack(source, tmp_path / "out", skip_errors=True).sample_count == 9
+
+
+@pytest.mark.parametrize("folders", [[""], ["test", "train"]])
+def test_metadata_have_classes_and_splits(
+    tmp_path: Path, images: ModuleType, folders: list[str]
+) -> None:
+    """A column of splits is not read where folders are splits; texts are captions."""
+    for folder in folders:
+        _images(tmp_path / folder, ["0.png", "1.png"], images)
+        rows = ["0.png,x,a,test", "1.png,x,b,train"]
+        _table(tmp_path / folder / "metadata.csv", "file_name,text,label,split", rows)
+    reading, source = _source(tmp_path)
+    assert "column label" in reading.describe()
+    assert ("split_column" in reading.options) == (folders == [""])
+    listing = source.list_samples()
+    assert (listing.class_names, {*listing.splits}) == (("a", "b"), {"test", "train"})
+    assert read_sample(source, listing.samples[0])["image/caption"] == [b"x"]
 
 
 @pytest.mark.parametrize(
@@ -209,10 +228,12 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
         ("id,age", lambda n: f"{n},{20 + n}", None),
         ("id,target", lambda n: f"{n},{n / 7:.3f}", None),
         ("id,caption", lambda n: f"{n},text {n}", None),
+        ("id,Caption", lambda n: f"{n},{CLASSES[n % 3]}", None),
         ("id,width,height", lambda n: f"{n},{n % 2},{n % 3}", None),
         ("id,width,Label", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", "Label"),
         ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", None),
         ("id,class,species", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", None),
+        ("id,labels", lambda n: f'{n},"{("a, b", "a", "b")[n % 3]}"', None),
         ("id,tags", lambda n: f"{n},{' '.join(c for c in 'abc' if n >> 'abc'.index(c) & 1)}", None),
     ],
 )
@@ -229,6 +250,9 @@ def test_the_column_of_classes(
     assert reading.options["image_column"] == "id"
     assert reading.options.get("label_column") == label
     assert (f"column {label}" in reading.describe()) == (label is not None)
+    separator = {"id,tags": " ", "id,labels": ","}.get(header)
+    hints = [with_options(hint) for hint in reading.hints.values()]
+    assert [f"label_separator={separator!r}" in hint for hint in hints] == [True] * bool(separator)
 
 
 BOXES = [f"{n}.png,4,3,{n % 2},0,0,2,2,cat" for n in (*range(9), *range(9))]

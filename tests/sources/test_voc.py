@@ -112,16 +112,36 @@ def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
           <bndbox><ymax> 10.5 </ymax><xmax>1e1</xmax><ymin>5</ymin><xmin>
           4</xmin></bndbox> <name>
           cat </name><difficult>1</difficult><truncated>Unspecified</truncated>
-        </object></annotation>""",
+          <occluded>1</occluded><attributes>
+            <attribute><name>colour</name><value>red &amp; x</value></attribute>
+            <attribute><name>bndbox</name><value>2</value></attribute>
+            <attribute><name>bndbox</name><value>3</value></attribute>
+            <attribute><name/><value>1</value></attribute><attribute>y</attribute>
+          </attributes>
+        </object><object><name>cat</name><occluded>0</occluded><bndbox>
+          <xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></object></annotation>""",
     )
     features, notes = read(Voc(tmp_path))
-    assert notes == []
-    assert features["image/object/bbox/ymax"] == [0.525]
-    assert features["image/object/bbox/xmin"] == [0.1]
-    assert features["image/object/class/text"] == [b"cat"]
-    assert features["image/object/difficult"] == [1]
-    assert features["image/object/truncated"] == [0]
-    assert features["image/object/view"] == [b""]
+    assert notes == [
+        ("parts of objects were left out", "a.xml, line 2"),
+        ("attributes without a name were left out", "a.xml, line 2 (cat)"),
+    ]
+    names = ("colour", "bndbox", "occluded")
+    assert [features[f"image/object/attribute/{name}"] for name in names] == [
+        [b"red & x", b""],
+        [b"2", b""],
+        [b"true", b""],
+    ]
+    assert Voc(tmp_path, class_from="colour", boxes="drop").list_samples().class_names == (
+        None,
+        "red & x",
+    )
+    assert features["image/object/bbox/ymax"][:1] == [0.525]
+    assert features["image/object/bbox/xmin"][:1] == [0.1]
+    assert features["image/object/class/text"][:1] == [b"cat"]
+    assert features["image/object/difficult"][:1] == [1]
+    assert features["image/object/truncated"][:1] == [0]
+    assert features["image/object/view"][:1] == [b""]
 
 
 # -- layouts -------------------------------------------------------------------------------------

@@ -277,6 +277,8 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
         ("image/object/bbox/ymin", "image/objects/bbox/ymin"),
         ("image/class/text", None),  # next to the label, but another name
         ("image/objects/bbox/ymax", None),
+        ("image/class/lab/x", None),  # as it has more in common than the rest
+        ("//" * 100_000, None),
         ("zz", None),
     ],
 )

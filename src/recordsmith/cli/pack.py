@@ -102,7 +102,7 @@ def _print_lint_findings(report: LintReport) -> None:
         if finding.severity != "note":
             first = finding.examples[0].describe()
             more = f" (and {finding.count - 1:,} more)" if finding.count > 1 else ""
-            console.print_aside(f"{finding.severity}: {finding.check}: {first}{more}")
+            console.print_aside(f"warning: {finding.check}: {first}{more}")  # as it goes on
 
 
 def _write_plan(source: Any, out: str, options: dict[str, Any], path: str, *, json: bool) -> None:

@@ -190,6 +190,11 @@ def export(
                 finish = export_on_engine(
                     engine, dataset, exporter, writer, files, shard_size_bytes, advance
                 )
+            if dataset.keypoint_classes and isinstance(exporter, FileExporter):
+                writer.tally.problems.add(
+                    f"{format} has no names, skeletons and flip pairs of keypoints, so they are "
+                    "left out"
+                )
             _check_tally(writer.tally, format, skip_errors=skip_errors)
             finish()
             report = _report_of(writer.tally, folder, format)

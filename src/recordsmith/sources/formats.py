@@ -52,7 +52,10 @@ _SOURCES = {
     ),
     "label-studio": (
         "boxes.formats.label_studio.LabelStudio",
-        "annotations images label_map boxes drawn object_masks annotator image_column class_from",
+        (
+            "annotations images label_map boxes drawn object_masks annotator image_column "
+            "label_column caption_column class_from"
+        ),
     ),
     "labelme": (
         "boxes.formats.labelme.LabelMe",
@@ -66,7 +69,7 @@ _SOURCES = {
         "boxes.formats.via.Via",
         "annotations images label_map boxes drawn object_masks class_from",
     ),
-    "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn"),
+    "voc": ("boxes.formats.voc.Voc", "label_map boxes drawn class_from"),
     "yolo": (
         "boxes.formats.yolo.Yolo",
         "label_map boxes drawn object_masks kpt_shape yolo_task encoding",
@@ -136,11 +139,13 @@ class SourceOptions(TypedDict, total=False):
             of the image in the data of tasks.
         split_column: column of splits.
         group_column: column of groups, or feature of records, which stay in one split.
-        label_column: column of classes; a cell may have a list of them.
+        label_column: column of classes; a cell may have a list of them; of Label Studio, the
+            control of the choices that are the labels of images.
         label_columns: columns of 0 and 1 for images with several classes, with commas between them.
         label_separator: between the classes in a cell of the label column, such as |; None for one
             class.
-        caption_column: column of captions of images; None for caption or captions.
+        caption_column: column of captions of images, or Label Studio's control of their texts; None
+            for caption or captions.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
         frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
     """

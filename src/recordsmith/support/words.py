@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_MAX_DEPTH = 10  # of folders in names that are compared
 _MIN_SIMILARITY = 0.76  # one wrong letter of five, two swapped of five
 _MAX_NAMES = 30
 _MAX_KINDS_COMPARED = 10_000
@@ -65,14 +66,14 @@ def similar_key(name: str, known: Iterable[str]) -> str | None:
     # names come from files: they may be many and long
     likely = [key for key in known if len(key) <= 2 * len(name) + _MAX_NAMES]
     likely = likely[:_MAX_KINDS_COMPARED]
-    parent, slash, last = name.rpartition("/")
-    folder = parent + slash
-    inside = {key.removeprefix(folder): key for key in likely if key.startswith(folder)}
-    if folder and (similar := similar_name(last, inside)) is not None:
-        return inside[similar]
-    outside = [key for key in likely if not folder or not key.startswith(folder)]
-    if (similar := similar_name(name, outside)) is not None:
-        return similar
+    folder, others = name if name.count("/") < _MAX_DEPTH else "/", likely
+    while folder:  # from the folder of the name up: keys are compared by what follows it
+        folder = folder.rstrip("/").rpartition("/")[0]
+        folder += "/" * bool(folder)
+        inside = {key.removeprefix(folder): key for key in others if key.startswith(folder)}
+        if (similar := similar_name(name.removeprefix(folder), inside)) is not None:
+            return inside[similar]
+        others = [key for key in others if not key.startswith(folder)]
     last_parts = {key.rpartition("/")[2]: key for key in reversed(likely)}
     similar = similar_name(name, last_parts)
     return None if similar is None else last_parts[similar]

@@ -111,6 +111,8 @@ def test_fixed_and_dropped_boxes_are_notes(tmp_path: Path) -> None:
     report = rs.lint(rs.Voc(tmp_path, boxes="clip"))
     assert report.is_clean
     assert found_by(report, Severity.NOTE) >= {("box-outside", "JPEGImages/00.jpg")}
+    cures = (f.cure() for f in report.findings if f.check is Check.BOX_OUTSIDE)
+    assert [*cures] == ["Fix the annotation."]
 
 
 def test_counts_are_exact_and_examples_limited(tmp_path: Path) -> None:

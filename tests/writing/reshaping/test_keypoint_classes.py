@@ -47,6 +47,8 @@ def test_carried(tmp_path: Path) -> None:
         kept(recode={LABEL: {1: 2, 2: 2}})
     rs.reshard(old, new, shards=1, overwrite=True)
     assert rs.open(new).keypoint_classes == CLASSES
+    rs.pack(rs.Shards(old), tmp_path / "packed")
+    assert rs.open(tmp_path / "packed").keypoint_classes == CLASSES
     (shard,) = old.glob("*.tfrecord")
     shard.write_bytes(shard.read_bytes() + b"\0")
     rs.salvage(old, tmp_path / "salvaged")
@@ -96,6 +98,10 @@ def test_like(tmp_path: Path) -> None:
     known = rs.open(tmp_path / "new").keypoint_classes
     assert known == rs.open(tmp_path / "out").keypoint_classes
     assert known == {1: KeypointClass(("a", "b"), ((0, 1),))}
+    set_keypoint_classes(tmp_path / "new", {**known, 7: known[1]})  # a class without a name
+    rs.pack(rs.Shards(tmp_path / "new"), tmp_path / "again", like=tmp_path / "out")
+    assert rs.open(tmp_path / "again").keypoint_classes == {**known, 7: known[1]}
+    set_keypoint_classes(tmp_path / "new", known)
     rs.append(tmp_path / "new", tmp_path / "out")
 
 

@@ -257,15 +257,21 @@ def test_label_maps_of_foreign_shards(tmp_path: Path, id_: int) -> None:
 
 
 def test_different_classes(place: Location) -> None:
+    """Names that only one input has are joined; two names of a label are refused."""
     for name in ("one", "two"):
         numbered.packed(place / name, {"train": [3]})
     manifest = json.loads((place / "two" / "dataset.json").read())
+    names = [*manifest["class_names"]]
+    inputs = [place / "one", place / "two"]
+    manifest["class_names"] = [*names[:1], None, *names[2:], "rose"]
+    (place / "two" / "dataset.json").put(json.dumps(manifest).encode())
+    for paths in (inputs, inputs[::-1]):
+        rs.reshard(paths, place / "out", overwrite=True)
+        assert rs.open(place / "out").class_names == (*names, "rose")
     manifest["class_names"][1] = "rose"
     (place / "two" / "dataset.json").put(json.dumps(manifest).encode())
-    with raises(
-        rs.OptionError, option="paths", match=r"1 is 'müsli' .*'rose'", value=str(place / "two")
-    ):
-        rs.reshard([place / "one", place / "two"], place / "out")
+    with raises(rs.OptionError, option="paths", match=r"1 is 'müsli' .*'rose'", value="rose"):
+        rs.reshard(inputs, place / "out", overwrite=True)
 
 
 @pytest.mark.posix

@@ -88,8 +88,11 @@ class LintFinding:
         return self.check.meaning
 
     def cure(self) -> str:
-        """What to do about it."""
-        return with_options(self.check.cure)
+        """What to do about it, without the option that already makes an error a note."""
+        cure = self.check.cure
+        if (self.severity, self.check.severity) == (Severity.NOTE, Severity.ERROR):
+            cure = f"{cure.partition('. ')[0].rstrip('.')}."
+        return with_options(cure)
 
     def to_json(self) -> dict[str, Any]:
         """Return check, severity, count, meaning, cure and examples."""

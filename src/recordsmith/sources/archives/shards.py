@@ -118,6 +118,7 @@ class Shards(TreeSource):
             only_split=only_split([split_word(coded[0][0])], self.root),
             has_label_map=has_label_map,
             dataset_paths=self._paths,
+            keypoint_classes=located.keypoint_classes,
         )
         return listing.with_account(
             self._files_account(Role.RECORDS, (shard.location for shard in shards), _DOCUMENTS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,8 @@ class SharedAnnotationSource(AnnotatedSource):
         entries = self._find_images(index, listed)
         if not entries:
             paths = join_names(file.name for file in files.values())
-            raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
+            why = [f"{paths} list no images", *chain(*(file.notices for file in files.values()))]
+            raise SourceError(f"no images to pack: {'; '.join(why)}", path=self.root)
         for split, file in files.items():
             entries |= _unlisted(index, file, entries, split)
         used = {entry.image for entry in entries.values()}
@@ -273,7 +275,8 @@ def _group_by_split(paths: Sequence[str]) -> dict[str, str]:
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
         f"several annotation files without distinct splits in their names: {join_names(paths)}",
-        remedy=f"Choose one with {option('annotations', paths[0])}, or map each split to its file.",
+        remedy=f"Choose one with {option('annotations', paths[0])}, or rename the files or their "
+        "folders to splits, such as train and val.",
     )
 
 

@@ -12,7 +12,6 @@ from recordsmith.sources.files.file_tree import HEAD_BYTES, MAX_OPENED, FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
-from recordsmith.sources.splits import is_like_split
 from recordsmith.stores import Location
 from recordsmith.support.errors import option
 
@@ -58,14 +57,10 @@ def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
                 return
     scans = tree.folders.values()
     if captions := find_caption_file(tree):
-        folders = {posixpath.basename(scan.path) for scan in scans if scan.images}
-        hint = f"if folders are classes, pass {option('class_pattern', '([^/]+)/[^/]+$')}"
-        is_hinted = len(folders) > 1 and not all(map(is_like_split, folders))
         yield LayoutCandidate(
             "captions",
             f"images with captions in text files such as {captions}",
             Confidence.ANNOTATED,
-            hints={"class_pattern": hint} if is_hinted else {},
         )
         return
     images = {_plain_stem(name) for scan in scans for name in scan.images}

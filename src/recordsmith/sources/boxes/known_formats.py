@@ -17,6 +17,7 @@ _Matches: TypeAlias = Callable[[str, bytes], bool]
 _MAX_ROWS = 20
 """How many rows of a text file are compared."""
 
+_NUMBERED = re.compile(rb"[^\s#]{1,250}\.(jpe?g|png)#\d{1,3}\t", re.IGNORECASE)
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATUM = (
     "Convert it: pip install 'datumaro[cli]', then datum convert -if {} -i FOLDER -f "
@@ -132,6 +133,17 @@ def _is_labelme_web(_: str, head: bytes) -> bool:
     return has_size or b"LabelMe Webtool" in head or (b"<polygon>" in head and b"<pt>" in head)
 
 
+def _are_captions(_: str, head: bytes) -> bool:
+    """Names of images with numbers, each with a text behind a tab."""
+    rows = head.splitlines()[:_MAX_ROWS]
+    return bool(rows) and all(map(_NUMBERED.match, rows))
+
+
+_CAPTIONS = (
+    "In the folder of the images: python -c 'import csv, json, sys; d = {{}}; [d.setdefault({}, [])"
+    '.append({}) for r in {}]; [print(json.dumps({{"file_name": k, "caption": v}})) for k, v in '
+    "d.items()]' FILE > metadata.jsonl."
+)
 _CELEBA = (
     "CelebA",
     _named(r"(list_(bbox|landmarks|landmarks_align)|identity)_celeba\.(txt|csv)"),
@@ -185,6 +197,11 @@ _TEXT = (
       "print substr($0, 3) > p}' $f; rm $f; done.")),
     ("VisDrone", _is_visdrone,
      "Convert it to YOLO with the script in VisDrone.yaml of the package ultralytics."),
+    ("captions of Flickr8k", _are_captions,
+     _CAPTIONS.format('r.split("#")[0]', 'r.split("\\t")[1].strip()', "open(sys.argv[1])")),
+    ("captions of Kaggle's Flickr8k",
+     lambda _, head: head.removeprefix(codecs.BOM_UTF8).startswith(b"image,caption"),
+     _CAPTIONS.format('r["image"]', 'r["caption"]', "csv.DictReader(open(sys.argv[1]))")),
     _CELEBA,
 )  # fmt: skip
 _CROWD_HUMAN = "Convert it to COCO with tools/convert_crowdhuman_to_coco.py of ByteTrack."

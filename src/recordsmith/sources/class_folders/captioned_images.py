@@ -12,6 +12,7 @@ from recordsmith.format.example.keys import CAPTION
 from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.sources.classes import classes_in_names, compile_pattern
 from recordsmith.sources.files.account import Reason, Role
+from recordsmith.sources.files.caption_files import CAPTION_SUFFIXES
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.images import has_image_name, without_suffix
@@ -24,8 +25,9 @@ from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice
 from recordsmith.sources.samples import Note, Sample, ignore_note
 from recordsmith.sources.source import Listing
-from recordsmith.sources.splits import only_split, sort_splits, splits_by_folder
+from recordsmith.sources.splits import is_like_split, only_split, sort_splits, splits_by_folder
 from recordsmith.stores import PlaceLike, as_folder
+from recordsmith.support.errors import option
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class CaptionedReader(ImageReader):
 
 
 class CaptionedImages(TreeSource):
-    """Images with their captions in text files next to them: `a.txt` for `a.jpg`.
+    """Images with their captions in text files next to them: `a.txt` or `a.caption` for `a.jpg`.
 
     Each sample has the image features of `ImageFiles` and `image/caption`: each line of the file
     that is not blank, or nothing without a file. Folders named like splits are splits. Folders in
@@ -82,12 +84,13 @@ class CaptionedImages(TreeSource):
         """
         index = FileIndex(self._take_tree(self.root))
         account = index.account
-        texts = {path[:-4]: path for path in index.paths if path.lower().endswith(".txt")}
+        paths = [path for path in index.paths if path.lower().endswith(CAPTION_SUFFIXES)]
+        texts = {posixpath.splitext(path)[0]: path for path in paths}
         images = [path for path in index.paths if has_image_name(path)]
         named = {image: texts.get(without_suffix(image), texts.get(image)) for image in images}
         text_of = {image: text for image, text in named.items() if text is not None}
         if not text_of:
-            expected = "images with a .txt file of the same name next to each"
+            expected = "images with a .txt or .caption file of the same name next to each"
             raise no_files(index.root, expected, index)
         folders = {*map(posixpath.dirname, text_of)}
         read = [image for image in images if posixpath.dirname(image) in folders]
@@ -117,12 +120,18 @@ class CaptionedImages(TreeSource):
         classes: tuple[str, ...] | None = None
         if self._pattern is not None:
             listed.labels, classes = classes_in_names(self._pattern, listed.names, self.root)
+        notices: list[str] = []
+        last = {posixpath.basename(folder) for folder in folders}
+        if self._pattern is None and len(last) > 1 and not all(map(is_like_split, last)):
+            way = option("class_pattern", "([^/]+)/[^/]+$")
+            notices.append(f"folders are not read as classes; if they are, pass {way}")
         bare = [image for image in read if image not in text_of]
+        what = "without a text file packed without captions"
         return Listing(
             listed,
             CaptionedReader(self.root, classes, self._encoding),
             classes,
-            count_notice(bare, "image", "without a text file packed without captions", check=check),
+            [*notices, *count_notice(bare, "image", what, check=check)],
             names if len(names) > 1 else (),
             only_split(names[:1], self.root),
         ).with_account(index.tree.finish(account))

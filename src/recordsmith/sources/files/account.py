@@ -318,10 +318,10 @@ class Account:
         return next(filter(None, map(self.explained.get, paths)), None)
 
     def _add(self, line: AccountLine, paths: Collection[str]) -> None:
-        of_folder = Counter(path.rpartition("/")[0] for path in paths)
+        ordered = sorted(paths) if isinstance(paths, (set, frozenset)) else paths
+        of_folder = Counter(path.rpartition("/")[0] for path in ordered)
         for folder, number in of_folder.items():
             line.add(folder, number, ())
-        ordered = sorted(paths) if isinstance(paths, (set, frozenset)) else paths
         line.add("", 0, itertools.islice(ordered, _KEPT_NAMES))
         self._of_folder.update(of_folder)
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import posixpath
 from itertools import islice
 
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree
 from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.files.paths import join_path
 
+CAPTION_SUFFIXES = (".txt", ".caption")
 _DIGITS = b"0123456789"
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
 def find_caption_file(tree: FileTree) -> str | None:
     """Return the first text file of captions; None if most images have none."""
-    text_count = sum(scan.suffixes[".txt"] for scan in tree.folders.values())
-    images = {
-        without_suffix(join_path(scan.path, name))
-        for scan in tree.folders.values()
-        for name in scan.images
-    }
-    named = [path for path in tree.files(".txt") if path[:-4] in images]
+    scans = tree.folders.values()
+    text_count = sum(scan.suffixes[suffix] for scan in scans for suffix in CAPTION_SUFFIXES)
+    images = {without_suffix(join_path(scan.path, name)) for scan in scans for name in scan.images}
+    paths = tree.files(*CAPTION_SUFFIXES)
+    named = [path for path in paths if posixpath.splitext(path)[0] in images]
     if not named or 2 * text_count < tree.image_counts[""] or 2 * len(named) < len(images):
         return None
     heads = [head for path in islice(named, MAX_OPENED) if (head := tree.head(path)).strip()]

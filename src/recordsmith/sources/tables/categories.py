@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -158,6 +158,17 @@ def _bracketed(text: str) -> Any:
     return text
 
 
+def _lists_in(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names that seem to be lists, with the text between their classes."""
+    known = {*names}
+    for name in names:
+        parts = [part.strip() for part in name.split(",")]
+        if between := next((sign for sign in "|;" if sign in name), ""):
+            yield name, between
+        elif len(parts) > 1 and not known.isdisjoint(parts):  # unlike Paris, France
+            yield name, ","
+
+
 class RowMarks:
     """The columns with the split, the group and the class of each row; None for no column."""
 
@@ -250,9 +261,8 @@ class RowMarks:
                 remedy="A regression target is a feature, not a class: pass "
                 f"{option('label_column', '')} for no column of classes.",
             )
-        joined = [name for name in names if lists is None and {*"|;"} & {*name}]
-        if joined:
-            way = f"if they are lists, pass {option('label_separator', '|')} or another text"
+        if lists is None and (joined := next(_lists_in(names), None)) is not None:
+            way = f"if they are lists, pass {option('label_separator', joined[1])} or another text"
             notices.append(f"classes such as {joined[0]!r:.60}: {way}")
         if missing := int(np.count_nonzero(values.numbers() < 0)):
             where = f"columns {join_names(values.flags)}" if values.flags else repr(column)

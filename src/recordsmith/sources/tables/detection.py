@@ -60,7 +60,12 @@ _LABEL_NAMES = frozenset(
 _ENDINGS = (*TABLE_SUFFIXES, *(f"{suffix}.gz" for suffix in TABLE_SUFFIXES))
 _PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
 """Columns of classes in tables without images; in `target` and `y`, classes repeat."""
-_SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
+_NO_CLASSES = frozenset(
+    (
+        *("split", "partition", "fold", "kfold", "subset", "set", "usage"),
+        *("caption", "captions", "text"),
+    )
+)
 _FEW_INTEGERS = 20
 _AS_TABLE = f"pass {option('format', 'table')} to read a record for each row."
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
@@ -151,8 +156,31 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
             if any(_are_read_as_boxes(tree, h) or has_box_names([*h.columns]) for h in heads):
                 return None
             what = f"rows of {join_names(_paths(heads))} with images (column {column})"
-            return LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
+            reading = LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
+            return reading if column == "filename" else _with_columns(reading, heads, column)
     return None
+
+
+def _with_columns(
+    reading: LayoutCandidate, heads: Sequence[TableHead], image_column: str
+) -> LayoutCandidate:
+    """The reading of rows with images, with their columns of classes and splits."""
+    label, split = _label_column(heads[0], image_column), _split_column(heads[0])
+    found = {"label_column": ("classes", label), "split_column": ("splits", split)}
+    if reading.confidence == Confidence.MARKED and heads[0].folder:
+        del found["split_column"]  # the folders are splits
+    columns = {
+        key: (what, name)
+        for key, (what, name) in found.items()
+        if all(name in head.columns for head in heads)
+    }
+    hints = {} if label is not None else _list_hints(heads[0])
+    return dataclasses.replace(
+        reading,
+        hints=hints,
+        options={**reading.options, **{key: name for key, (_, name) in columns.items()}},
+        clauses={key: f"{what} in column {name}" for key, (what, name) in columns.items()},
+    )
 
 
 # -- the first rows --------------------------------------------------------------------------------
@@ -273,24 +301,20 @@ def _image_readings(
             options = {"table": ",".join(_paths(group))} | options
         if images.folder != head.folder or images.spread:
             options["images"] = images.folder or "."
-        if label is not None:
-            options["label_column"] = label
-        split = _split_column(head)
-        if split is not None:
-            options["split_column"] = split
         places = images.spread or ([images.folder] if images.folder else [])
         where = f" in {join_names(f'{place}/' for place in places)}" if places else ""
         what = f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
-        clauses = {"label_column": f"classes in column {label}"} if label is not None else {}
-        if split is not None:
-            clauses["split_column"] = f"splits in column {split}"
         left_out = {path: _why_left_out(path, heads, with_images, labelled) for path in others}
         reading = LayoutCandidate(
-            "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
+            "table", what, Confidence.ANNOTATED, options, "rows", left_out=left_out
         )
+        reading = _with_columns(reading, group, images.column)
         if repeated := _with_several_classes(head, images.column, label):
-            what = f"several rows of {repeated} have different classes, as rows of regions have"
-            remedy = f"Convert regions and run lengths to masks or COCO, or {_AS_TABLE}"
+            what = f"several rows of {repeated} have different classes"
+            remedy = (
+                f"Join the classes of an image in one row, and pass {option('label_separator')}; "
+                f"convert rows of regions to masks or COCO; or {_AS_TABLE}"
+            )
             reading = dataclasses.replace(reading, problem=what, remedy=remedy, needs=("format",))
         yield reading
 
@@ -438,7 +462,7 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     others = [
         name
         for name in head.columns
-        if name not in (image_column, split) and plain_name(name) not in _SPLIT_NAMES
+        if name not in (image_column, split) and plain_name(name) not in _NO_CLASSES
     ]
     named = [
         name
@@ -450,6 +474,17 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
+
+
+def _list_hints(head: TableHead) -> dict[str, str]:
+    """What to pass if a column with the name of classes has lists of them."""
+    for name, values in head.columns.items():
+        if plain_name(name) in (*_LABEL_NAMES, "tags") and _are_several({*values}):
+            signs = (sign for value in values for sign in "[|;, " if sign in value)
+            sign, ways = next(signs), option("label_column", name)
+            ways += "" if sign == "[" else f" {option('label_separator', sign)}"
+            return {"label_column": f"if column {name} has lists of classes, pass {ways}"}
+    return {}
 
 
 def _split_column(head: TableHead) -> str | None:

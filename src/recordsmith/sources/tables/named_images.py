@@ -212,6 +212,10 @@ class NamedImages:
             rows = count(len(self._problems), "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
+        images = sum(len(folder.named) for folder in self._finder.folders.values())
+        if repeated := len(self._sizes) - len(self._problems) - images:
+            rows = count(repeated, "row")
+            notices.append(f"{rows} with the image of another row: each row is a record")
         unnamed = [
             posixpath.join(folder, name)
             for folder, names in self._finder.folders.items()

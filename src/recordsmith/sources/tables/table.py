@@ -367,6 +367,13 @@ class Table(TreeSource):
     def _label_columns(self, rows: TableRows, *, has_images: bool) -> tuple[str, ...]:
         """The columns of 0 and 1: those of the caller; in Roboflow's table all but the images."""
         chosen: tuple[str, ...] = self._options["label_columns"] or ()
+        if self._options["label_separator"] is not None and self._label is None:
+            raise OptionError(
+                f"{option('label_separator')} needs a column of classes",
+                option="label_separator",
+                value=self._options["label_separator"],
+                remedy=f"Pass the column with {option('label_column')}.",
+            )
         if chosen and not has_images:
             raise OptionError(
                 "the rows have no images, of which these columns would be classes",
@@ -432,6 +439,13 @@ class Table(TreeSource):
     def _find_captions(self, kinds: Mapping[str, Kind]) -> str | None:
         """The column of the captions, if there is one."""
         if self._caption is not None:
+            if self._caption and self._caption == self._label:
+                raise OptionError(
+                    f"{self._caption!r} is the column of the classes",
+                    option="caption_column",
+                    value=self._caption,
+                    remedy=f"Pass {option('label_column', '')} as well, for no classes.",
+                )
             if self._caption and kinds.get(self._caption) != "bytes":
                 problem = f"caption column {self._caption!r} is {kinds.get(self._caption, 'empty')}"
                 raise SourceError(f"{problem}; expected text", path=self._paths[0])

@@ -101,7 +101,8 @@ class _RenumberedSource:
                 "dataset, and append that.",
             )
         table = {label: new for label, (_, new) in known.items() if new is not None}
-        points = {table[label]: of_class for label, of_class in listing.keypoint_classes.items()}
+        known_points = listing.keypoint_classes.items()
+        points = {table.get(label, label): of_class for label, of_class in known_points}
         points = join_keypoint_classes(self._points, points, "the source") if points else {}
         reader = listing.reader
         if any(label != new for label, new in table.items()):

@@ -51,6 +51,7 @@ from recordsmith.writing.reshaping.inputs import (
     find_inputs,
     fingerprint,
     fingerprint_bytes,
+    join_class_names,
     named_groups,
     open_records,
 )
@@ -347,19 +348,7 @@ def merge_class_names(
         return None, [] if new is None else [notice]
     if new is None:
         return old, ["the appended records have no class names; their labels are assumed equal"]
-    names = [*old, *[None] * (len(new) - len(old))]
-    for label, name in enumerate(new):
-        known = names[label]
-        if None not in (known, name) and known != name:
-            raise OptionError(
-                f"class {label} is {known!r:.80} in {folder} but {name!r:.80} in the appended "
-                "records",
-                option="paths",
-                value=name,
-                remedy="Give them the same numbers with `recordsmith edit` first.",
-            )
-        names[label] = name if known is None else known
-    return tuple(names), []
+    return join_class_names(old, new, folder, "the appended records"), []
 
 
 def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> None:
@@ -399,7 +388,8 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> Non
                 f"that all records of the dataset have: {first_of([*map(repr, lacking)], _NAMED)}",
                 option="paths",
                 value=next(iter(lacking)),
-                remedy="Pack them with the options of the dataset (`recordsmith pack --like`), or "
+                remedy="Pack them from a source that has these, with the options of the dataset "
+                "(`recordsmith pack --like`), or "
                 f"pass {option('allow_missing', True)}.",
             )
 

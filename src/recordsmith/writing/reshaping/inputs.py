@@ -287,7 +287,6 @@ def _check_files(shards: Sequence[Shard], out: Location | None) -> None:
 def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:
     """Return the class names that the inputs agree on, and whether there is a label map."""
     names: ClassNames | None = None
-    first = paths[0]
     has_label_map = False
     for path, part in zip(paths, parts, strict=True):
         own = part.class_names
@@ -297,23 +296,23 @@ def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[Class
             has_label_map |= has_one
         if own is None or (names is not None and not own):  # a dataset without objects
             continue
-        if not names:
-            names, first = own, path
-        elif names != own:
-            raise OptionError(
-                f"{first} and {path} have different classes: {_difference(names, own)}",
-                option="paths",
-                value=str(path),
-                remedy="Give them the same numbers and names with `recordsmith edit` first.",
-            )
+        names = join_class_names(names or (), own, "an input before it", path)
     return names, has_label_map
 
 
-def _difference(ours: ClassNames, theirs: ClassNames) -> str:
-    pairs = zip_longest(ours, theirs)
-    label, pair = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
-    shown = ["has no name" if name is None else f"is {name!r:.80}" for name in pair]
-    return f"{label} {shown[0]} in the first and {shown[1]} in the second"
+def join_class_names(
+    ours: ClassNames, theirs: ClassNames, place: object, other: object
+) -> ClassNames:
+    """Join the class names in two places; each label has one name, or none in one of them."""
+    for label, (our, their) in enumerate(zip(ours, theirs, strict=False)):
+        if None not in (our, their) and our != their:
+            raise OptionError(
+                f"class {label} is {our!r:.80} in {place} but {their!r:.80} in {other}",
+                option="paths",
+                value=their,
+                remedy="Give them the same numbers and names with `recordsmith edit` first.",
+            )
+    return tuple(their if our is None else our for our, their in zip_longest(ours, theirs))
 
 
 def _keypoint_classes(

@@ -63,6 +63,12 @@ class _Document(msgspec.Struct):
     images: list[msgspec.Raw] | None = None
 
 
+_FIRST = 1000
+"""So many annotations show which fields those of a file have."""
+
+_OF_IMAGES = "id file_name width height license flickr_url coco_url date_captured"
+
+
 class _Annotation(msgspec.Struct):
     id: Any = None
     image_id: Any = None
@@ -75,6 +81,12 @@ class _Annotation(msgspec.Struct):
     keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
     segmentation: msgspec.Raw = msgspec.Raw()
     segments_info: msgspec.Raw = msgspec.Raw()
+
+
+_FIELDS = {
+    "annotations": {*_Annotation.__struct_fields__, "num_keypoints"},
+    "images": {*_OF_IMAGES.split()},
+}
 
 
 def matches(head: bytes) -> bool:
@@ -210,7 +222,8 @@ class _CocoFile:
         self._file = file
         self._data = json_text(file.location.read(), file.name)
         self._counted = 0, 1  # a position in the file, and its line
-        self._outlines = 0
+        self._outlines = self._annotation_count = 0
+        self._fields: dict[str, dict[str, Any]] = {"annotations": {}, "images": {}}
         self._has_ids = False
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._annotations: dict[str, list[msgspec.Raw]] = {}
@@ -228,6 +241,9 @@ class _CocoFile:
             annotations = count(self._outlines, "annotation")
             notice = f"segmentation of {annotations} in {file.name} left out: {_NOT_REQUESTED}"
             file.notices.append(notice)
+        for of, names in self._fields.items():
+            if left := [f"{name:.60}" for name in names if name not in _FIELDS[of]]:
+                file.notices.append(f"fields of {of} in {file.name} left out: {join_names(left)}")
         file.has_objects = bool(document.categories or file.captions)
         if not self._has_ids:
             file.features = [key for key in file.features if key != OBJECT_ID]
@@ -282,6 +298,10 @@ class _CocoFile:
                 start,
                 "Pack the file with the instances of these images.",
             )
+        self._annotation_count += 1
+        if self._annotation_count <= _FIRST:
+            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            self._fields["annotations"].update(fields)
         if isinstance(item.image_id, (int, str)):
             self._annotations.setdefault(repr(item.image_id), []).append(raw)
         else:
@@ -294,6 +314,7 @@ class _CocoFile:
         if not isinstance(image_id, (int, str)) or not isinstance(name, str):
             self._add_problem(start, f"{shown} has file_name {str(name)[:60]}")
             return
+        self._fields["images"].update(image)
         size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
         listed = AnnotatedImage(f"image {image_id}", name, size, id=image_id)
         known = self._images.setdefault(repr(image_id), listed).file_name

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -52,6 +53,7 @@ MAX_TASK_BYTES = 1 << 26
 
 _KEYS = ("result", "predictions", "completed_by", "file_upload", "was_cancelled")
 _UPLOADED = re.compile(r"(?:^|(?<=/))[0-9a-f]{8}-(?=[^/]+$)")
+_NO_WORD = re.compile(r"[^-\w.]")
 _SHAPES = ("rle", "points", "radiusX", "height", "x")
 """Keys of values: a brush, polygon, ellipse, rectangle or point has the first of these."""
 
@@ -65,6 +67,7 @@ _REMEDY = "Copy the images next to the file: Label Studio exports only their add
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     left: Counter[str] = Counter()
+    controls = _Controls(file, left)
     data = json_text(file.location.read(), file.name)
     tasks = decode_json(data, file.name, list[msgspec.Raw], "a list of tasks (Label Studio)")
     for number, raw in enumerate(tasks, 1):
@@ -76,16 +79,72 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         done = [item for item in found if not item.get("was_cancelled")]
         own = [item for item in done if file.columns.get("annotator", "") in _annotator(item)]
         left["predictions"] += len(_list(task.get("predictions")))
+        left["drafts"] += len(_list(task.get("drafts")))
         left["cancelled annotations"] += len(found) - len(done)
         left["annotations of other annotators"] += len(done) - len(own)
         left["tasks without annotation"] += not own
         if own:
-            path = _image_path(file, where, task.get("data"))
+            left["annotations that are not the ground truth"] += len(own) - 1
             results = _list(_only(file, where, own).get("result"))
-            image = _annotated(f"{file.name}, {where}", where, results)
+            path, named = _image_path(file, where, task.get("data"))
+            about = controls.of_image(results, where, *named)
+            left["results about other images"] += len(results) - len(about)
+            image = _annotated(f"{file.name}, {where}", where, about, controls)
             yield image._replace(file_name=path, id=task.get("id"), remedy=_REMEDY)
     for what, times in (+left).items():
         file.notices.append(f"{what} in {file.name} left out: {times:,}")
+
+
+class _Controls:
+    """The controls and images of a project, by the names that results have of them."""
+
+    def __init__(self, file: AnnotationFile, left: Counter[str]) -> None:
+        self._file, self._left = file, left
+        self._images: dict[str, str] = {}  # whose keys are unknown: the first task with them
+        self._known: dict[str, str] = {}  # what results are: the control
+
+    def of_image(
+        self, results: Sequence[Any], where: str, key: str, keys: Collection[str]
+    ) -> Sequence[Any]:
+        """The results about the image with a key, of those that the data of a task has."""
+        images = {item["to_name"]: where for item in results if _is_shape(item)}
+        if key in images or not images.keys().isdisjoint(keys):
+            return [item for item in results if _to_name(item) in (key, None)]
+        self._images = images | self._images
+        if len(self._images) > 1:
+            names = join_names(f"{name:.60}" for name in self._images)
+            places = join_names(self._images.values())
+            raise SourceError(
+                f"{places}: regions on the images {names}; which is {key!r} is unknown",
+                path=self._file.name,
+                remedy="Replace each to_name by the key of its image in the data of tasks.",
+            )
+        return results
+
+    def has(self, what: str, column: str, item: Mapping[str, Any], where: str) -> bool:
+        """Whether a result about the whole image is of the only control, or of the chosen one."""
+        control = str(item.get("from_name"))
+        chosen = self._file.columns.get(column)
+        if chosen is not None and control != chosen:
+            self._left[f"{what} of other controls"] += 1
+        elif (known := self._known.setdefault(what, control)) != control:
+            raise SourceError(
+                f"{where}: {what} of whole images are of {known!r:.60} and {control!r:.60}",
+                path=self._file.name,
+                remedy=f"Choose one, such as {option(column, control[:60])}; others are left out.",
+            )
+        return chosen in (control, None)
+
+
+def _to_name(result: Any) -> str | None:
+    """The name of the image, or text, that a result is about."""
+    name = result.get("to_name") if isinstance(result, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _is_shape(result: Any) -> bool:
+    value = result.get("value") if _to_name(result) is not None else None
+    return isinstance(value, dict) and not value.keys().isdisjoint(_SHAPES)
 
 
 def _list(value: object) -> list[Any]:
@@ -115,14 +174,16 @@ def _only(file: AnnotationFile, where: str, found: Sequence[dict[str, Any]]) -> 
     )
 
 
-def _image_path(file: AnnotationFile, where: str, data: Any) -> str:
-    """The path of the image of a task, from its address."""
+def _image_path(
+    file: AnnotationFile, where: str, data: Any
+) -> tuple[str, tuple[str, Sequence[str]]]:
+    """The path of the image of a task, from its address; its key, and those of all images."""
     texts = {k: v for k, v in data.items() if isinstance(v, str)} if isinstance(data, dict) else {}
     named = [key for key in texts if has_image_name(_path(texts[key]))]
     key = file.columns.get("image_column") or ("image" if "image" in texts else "")
     key = key or (named[0] if len(named) == 1 else "one image")
     if key in texts:
-        return _path(texts[key])
+        return _path(texts[key]), (key, named)
     found = join_names(map(repr, named or texts)) or "nothing"
     raise SourceError(
         f"{where}: expected {key} in its data; found {found}",
@@ -140,7 +201,9 @@ def _path(address: str) -> str:
     return unquote(values.get("d") or path.partition("://")[2] or path)
 
 
-def _annotated(place: str, where: str, results: Sequence[Any]) -> AnnotatedImage:
+def _annotated(
+    place: str, where: str, results: Sequence[Any], controls: _Controls
+) -> AnnotatedImage:
     """What an annotation has: regions with a shape, and results about the whole image."""
     regions: dict[str, list[Mapping[str, Any]]] = {}
     item: Mapping[str, Any]
@@ -166,10 +229,12 @@ def _annotated(place: str, where: str, results: Sequence[Any]) -> AnnotatedImage
         for item in items:
             value = item["value"]
             if "choices" in value:
-                labels = {} if labels is None else labels
-                labels |= {name: 1.0 for name in _listed(value["choices"]) if isinstance(name, str)}
+                if controls.has("choices", "label_column", item, where):
+                    names = _listed(value["choices"])
+                    labels = dict.fromkeys([*(labels or ()), *filter(_is_text, names)], 1.0)
             elif "text" in value:
-                captions += map(str, _listed(value["text"]))
+                if controls.has("texts", "caption_column", item, where):
+                    captions += map(str, _listed(value["text"]))
             else:
                 notes.append((_OTHER, f"{place}, region {key:.60}: {item.get('type')!s:.60}"))
     return AnnotatedImage(
@@ -228,6 +293,10 @@ def _size(shape: Mapping[str, Any]) -> tuple[float, float] | None:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _text(value: Any) -> Any:
@@ -347,6 +416,8 @@ class LabelStudio(
         images: PlaceLike | None = None,
         annotator: str | None = None,
         image_column: str | None = None,
+        label_column: str | None = None,
+        caption_column: str | None = None,
         **options: Unpack[BoxOptions],
     ) -> None:
         """
@@ -355,16 +426,35 @@ class LabelStudio(
             annotator: id or email of the annotator whose annotations are packed; None if each task
                 has annotations of one annotator.
             image_column: key of the image in the data of tasks; None to find it.
+            label_column, caption_column: the control of the choices, and of the texts, of whole
+                images that are their labels and captions; None for the only one, empty for none.
             options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
         super().__init__(root, annotations=annotations, images=images, **options)
-        given = {"annotator": annotator, "image_column": image_column}
+        given = {
+            "annotator": annotator,
+            "image_column": image_column,
+            "label_column": label_column,
+            "caption_column": caption_column,
+        }
         self._columns = {name: str(value) for name, value in given.items() if value is not None}
 
     def _find_images(self, index: FileIndex, listed: Sequence[Entry]) -> dict[str, Entry]:
-        """Also find images under their names before Label Studio's upload added 8 digits."""
+        """Also find images under their names before the upload, which changes them."""
+        uploaded: dict[str, list[str]] = {}
+        for path in filter(has_image_name, index.paths):
+            uploaded.setdefault(_uploaded(path), []).append(path)
         for entry in listed:
-            names = (entry.annotated.file_name, _UPLOADED.sub("", entry.annotated.file_name))
-            found = (name for name in names if index.find_image(name, [], entry.annotation))
-            entry.annotated = entry.annotated._replace(file_name=next(found, names[0]))
+            name = entry.annotated.file_name
+            plain = _UPLOADED.sub("", name)
+            if plain != name and not index.find_image(name, [], entry.annotation):
+                paths = uploaded.get(_uploaded(plain), [])
+                if len(paths) == 1 and not index.find_image(plain, [], entry.annotation):
+                    plain = paths[0]
+                entry.annotated = entry.annotated._replace(file_name=plain)
         return super()._find_images(index, listed)
+
+
+def _uploaded(path: str) -> str:
+    """The name that an upload gives a file after its 8 digits: a_1.jpg for a (1).jpg."""
+    return _NO_WORD.sub("", posixpath.basename(path).strip().replace(" ", "_"))

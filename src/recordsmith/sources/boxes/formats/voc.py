@@ -37,6 +37,8 @@ _Values: TypeAlias = dict[str, "_Values | str"]
 _ROOT = re.compile(rb"<annotation[\s>]")
 _INNER = re.compile(rb"<(filename|folder|size|object)\b")
 _MAX_ELEMENTS = 250_000  # of an image; each takes some hundred bytes
+_PARTS = "parts of objects were left out"
+_NAMED = "="  # before the name of an attribute: no tag begins like that
 _TRUE = frozenset(("1", "true", "yes"))
 
 
@@ -57,8 +59,21 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         "",
         _text(values.get("filename")),
         (to_float(width or 0), to_float(height or 0)),
-        [_object(line, item) for line, item in objects],
+        [_object(line, item)._replace(attributes=_attributes(item)) for line, item in objects],
+        notes=[(_PARTS, f"{file.name}, line {line}") for line, item in objects if "part" in item],
     )
+
+
+def _attributes(values: _Values) -> dict[str, str]:
+    """The attributes of an object, as CVAT writes them; `occluded` is only ever true."""
+    found = values.get("attributes")
+    known = (
+        {name[1:]: _text(text) for name, text in found.items() if name[0] == _NAMED}
+        if isinstance(found, dict)
+        else {}
+    )
+    is_occluded = _text(values.get("occluded")).lower() in _TRUE
+    return known | ({"occluded": "true"} if is_occluded else {})
 
 
 def _object(line: int, values: _Values) -> AnnotatedObject:
@@ -117,7 +132,10 @@ def _elements(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]
     def end(tag: str) -> None:
         element = open_elements.pop()
         above = open_elements[-1]
-        if tag not in above:  # the first of several is used
+        if tag == "attribute" and "value" in element:
+            tag = _NAMED + _text(element.get("name"))
+            above.setdefault(tag, element["value"])
+        elif tag not in above:  # the first of several is used
             above[tag] = element or "".join(pieces).strip()
         pieces.clear()
 
@@ -143,6 +161,7 @@ class Voc(
         expected="Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml "
         "files next to their images",
         has_outlines=False,
+        has_attributes=True,
         features={OBJECT_DIFFICULT: "int64", OBJECT_TRUNCATED: "int64", OBJECT_VIEW: "bytes"},
     ),
 ):
@@ -153,7 +172,9 @@ class Voc(
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (from 1), `image/object/class/text`, `image/object/difficult`,
     `image/object/truncated` and `image/object/view`. Rotated boxes (`robndbox` of roLabelImg)
-    have corners, as in `Dota`.
+    have corners, as in `Dota`. Attributes, as CVAT writes them, become
+    `image/object/attribute/NAME`, with `occluded` as `true`; parts of objects are left out, with a
+    note.
 
     Example:
         rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")
