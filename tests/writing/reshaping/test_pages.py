@@ -45,7 +45,7 @@ def test_commands_and_code_run(
             image = images.noise(64, 32 + 8 * copy, seed=number)
             (tmp_path / "flowers" / name / f"{copy}.png").write_bytes(images.encode(image, "PNG"))
     rs.pack(rs.ImageFolder("flowers"), "out", shards=2)
-    assert run_blocks(EDITING).count("console") == 4
+    assert run_blocks(EDITING).count("console") == 5
     assert len(rs.open("some")) == 8
     assert len(rs.open("large")) == 4
     assert "image/width" not in rs.open("smaller").schema.features
@@ -53,7 +53,7 @@ def test_commands_and_code_run(
     assert len(rs.open("small")) == 8
     assert rs.open("merged").class_names == ("rose", "other flower")
     assert {split: len(rs.open("out", split=split)) for split in ("train", "validation")} == {
-        "train": 24,
+        "train": 22,
         "validation": 12,
     }
     assert all(rs.verify(path).is_good for path in ("out", "merged", "small"))

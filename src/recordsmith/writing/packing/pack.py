@@ -56,7 +56,7 @@ _EXPLAINED = {
     ),
     "features rename": "Pass keys, new names by old ones.",
     "group group_by group_column patient": (
-        "Pass group_column to a source such as rs.Table, or group_pattern or groups."
+        "Pass group_pattern or groups; sources such as rs.Table take group_column."
     ),
     "k n_folds n_splits": "Pass folds.",
     "folder out_dir output output_dir": "Pass out.",
