@@ -112,9 +112,9 @@ def pack(
             `ImageFolder("flowers")`; or a dataset of Hugging Face, or a table of pyarrow, Polars,
             pandas or DuckDB.
         out: the folder of the dataset; created if it does not exist.
-        splits: names and shares of random splits, which add up to 1; or `@` and the path of a CSV
-            file with the columns name and split. Names are paths of images, or their last parts.
-            None for the splits of the source, or a single split, train.
+        splits: `@` and the path of a CSV file with the columns name and split, or names and shares
+            of random splits, which add up to 1. Names of the file are paths of images, or their
+            last parts. None for the splits of the source, or a single split, train.
         resplit: splits of the source to divide into `splits`; the others are kept. Needed if the
             source has several splits. With all of them, test samples may move into training.
         shards: number of shards of each split. A dict has a number for each split.
