@@ -71,7 +71,7 @@ FORMS: Mapping[str, Form] = {
         "repeated.",
         is_list=True,
     ),
-    "checks": Form("CHECK,…", parsing.parse_names),
+    "checks": Form("CHECK,…", parsing.parse_name_lists, is_list=True),
     "drop": Form("KEY", is_list=True),
     "findings": Form("FILE"),
     "engine": Form(

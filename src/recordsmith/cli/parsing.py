@@ -78,6 +78,11 @@ def parse_names(text: str, _name: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def parse_name_lists(texts: list[str], name: str) -> list[str]:
+    """Parse train,test and val as three names."""
+    return [one for text in texts for one in parse_names(text, name)]
+
+
 def parse_counts(text: str, name: str) -> int | dict[str, int]:
     """Parse 8, or train=8,validation=2, as the number for each split."""
     expected = "a number, or one for each split such as train=8,validation=2"

@@ -28,11 +28,11 @@ _PANELS = {
     "Order and splits": "shuffle seed splits",
     "What changes": "drop rename add recode cast",
     SHARDS: "shards shard_size_bytes shard_names compression",
-    "In place": "replace on reason time allow_empty",
+    "In place": "replace on reason time allow_empty again",
 }
 
 _IN_PLACE = "In place"
-_OF_EDIT_IN_PLACE = "without where replace on checks keep reason time allow_empty"
+_OF_EDIT_IN_PLACE = "without where replace on checks keep reason time allow_empty again"
 _OF_BOTH = "where threads"
 _Dataset: TypeAlias = Annotated[str, argument("OUT", "The folder of the dataset.")]
 
@@ -145,7 +145,7 @@ def edit(
             f"{option('in_place', True)}",
             option=foreign[0],
             value=options[foreign[0]],
-            remedy=f"With it, pass {', '.join(option(name) for name in known[:3])}."
+            remedy=f"With it, pass one of {', '.join(option(name) for name in known[:3])}."
             if in_place
             else "",
         )
@@ -179,8 +179,10 @@ def _print_changed(report: EditReport) -> None:
     done = [f"{what} {console.count(count, 'record')}" for what, count in counts.items() if count]
     folder = console.printable(str(report.folder))
     title = f"{' and '.join(done)} in {folder}" if done else f"nothing to change in {folder}"
+    if done and not report.is_new:
+        title = f"nothing to do: the last change has {title}; use --again to remove them once more"
     console.print_summary(title, report.splits)
-    if report.rewritten_count:
+    if report.rewritten_count and report.is_new:
         print(
             f"  {report.rewritten_count:,} of {console.count(report.shard_count, 'shard')} written"
         )

@@ -130,6 +130,8 @@ def divided_groups(groups: Coding | None, split_of: Int64Array) -> list[DividedG
         return []
     names, group_of = groups
     (grouped,) = np.nonzero((group_of >= 0) & (split_of >= 0))
+    if not len(grouped):
+        return []
     pairs = group_of[grouped] * (np.int64(split_of.max(initial=0)) + 1) + split_of[grouped]
     _, first = np.unique(pairs, return_index=True)
     first = grouped[first]  # by group, then by split

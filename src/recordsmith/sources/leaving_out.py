@@ -65,7 +65,7 @@ def _leave_out(listing: Listing, found: FoundSamples) -> Listing:
         listing.account.requested += (file,)
         known = listing.account.leave_samples(left_out, f"left out by {file}")
         notices += [line.notice() for line in listing.account.left_out if file in line.what]
-    if rest := len(left_out) - len({*known}):
+    if (rest := len(left_out) - len({*known})) or not left_out:
         notices.append(f"{count(rest, 'sample')} left out by {file}")
     kept = samples.subset(np.flatnonzero(is_kept))
     return replace(listing, samples=kept, notices=notices, digest=digest)

@@ -80,6 +80,21 @@ def test_only_shards_with_such_records_are_written(
     assert_is_whole(out)
 
 
+def test_the_same_positions_are_removed_once(packed: Location) -> None:
+    """A command may run twice, as after a kill at its very end."""
+    for options, left in (
+        ({}, [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+        ({}, [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+        ({"again": True}, [0, 5, 6, 7, 8, 9, 10, 11]),
+    ):
+        report = rs.edit_in_place(packed, without=[1, 2], **options)
+        assert numbered.ids_of(rs.open(packed)) == left
+        assert report.removed_count == 2
+    rs.edit_in_place(packed, without=[0])
+    assert rs.edit_in_place(packed, without=[1, 2]).is_new  # of another dataset
+    assert numbered.ids_of(rs.open(packed)) == [5, 8, 9, 10, 11]
+
+
 def test_records_are_replaced_where_they_are(packed: Location, place: Location) -> None:
     rows = [{**numbered.features(n), "score": n + 0.5} for n in (10, 0, 4)]
     rs.pack(rs.Rows(rows), place / "new")

@@ -351,8 +351,10 @@ def merge_class_names(
     return join_class_names(old, new, folder, "the appended records"), []
 
 
-def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> None:
-    """Check that appended records are of the same kinds, and lack no feature that all others have.
+def check_schemas_match(
+    old: Schema, new: Schema, *, allow_missing: bool, what: str = "appended"
+) -> None:
+    """Check that new records are of the same kinds, and lack no feature that all others have.
 
     A schema with too many features is incomplete: only the features that it has are compared.
     """
@@ -361,7 +363,7 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> Non
     both = Schema.merged([old, new])
     if both.payload == "mixed" and old.payload != "mixed":
         raise OptionError(
-            f"the appended records are {new.payload}, those of the dataset {old.payload}",
+            f"the {what} records are {new.payload}, those of the dataset {old.payload}",
             option="paths",
             value=new.payload,
         )
@@ -371,7 +373,7 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> Non
             if both.sections[name][key].kind == "mixed" != feature.kind:
                 raise OptionError(
                     f"feature {key!r} is {feature.kind} in the dataset but {added[key].kind} in "
-                    "the appended records",
+                    f"the {what} records",
                     option="paths",
                     value=key,
                     remedy="Drop or rename it with `recordsmith edit` first.",
@@ -383,14 +385,18 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> Non
         }
         lacking = {key: number for key, number in lacking.items() if number > 0}
         if lacking and old.is_complete and new.is_complete and not allow_missing:
+            remedy = (
+                "Pack them from a source that has these, with the options of the dataset "
+                "(`recordsmith pack --like`)"
+            )
             raise OptionError(
-                f"{max(lacking.values()):,} of {new.record_count:,} appended records lack features "
+                f"{max(lacking.values()):,} of {new.record_count:,} {what} records lack features "
                 f"that all records of the dataset have: {first_of([*map(repr, lacking)], _NAMED)}",
                 option="paths",
                 value=next(iter(lacking)),
-                remedy="Pack them from a source that has these, with the options of the dataset "
-                "(`recordsmith pack --like`), or "
-                f"pass {option('allow_missing', True)}.",
+                remedy=f"{remedy}, or pass {option('allow_missing', True)}."
+                if what == "appended"
+                else f"{remedy}.",
             )
 
 

@@ -58,7 +58,11 @@ from recordsmith.writing.reshaping.inputs import (
     fingerprint_bytes,
     open_records,
 )
-from recordsmith.writing.reshaping.without import Without, findings_needed, found_positions
+from recordsmith.writing.reshaping.without import (
+    Without,
+    check_findings_options,
+    found_positions,
+)
 
 _VERSION = 1  # changes if the same command gives other bytes
 _NAMED = 5
@@ -119,6 +123,7 @@ def edit_in_place(
     reason: str = "",
     time: bool = False,
     allow_empty: bool = False,
+    again: bool = False,
     lock: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -143,13 +148,15 @@ def edit_in_place(
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.
         allow_empty: allow a split or a class to lose its last record.
+        again: remove these positions even if the last change has removed the same.
         lock: fail on file systems without locks. With False, the job runs there without a lock;
             make sure that no other job changes the dataset.
         threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        A report. If no record has to be removed or replaced, nothing is written.
+        A report. If no record has to be removed or replaced, nothing is written; neither if the
+        last change of the dataset has removed the same positions, as when a command runs twice.
 
     Raises:
         OptionError: none or several of `without`, `where` and `replace` are given; a position is
@@ -165,7 +172,9 @@ def edit_in_place(
     """
     folder = as_folder(path)
     publishing.check_folder(folder)
-    command = _Command(without, checks, keep, where, replace, on, allow_empty)
+    if not folder.is_folder():
+        raise OptionError(f"no such folder: {folder}", option="path", value=str(folder))
+    command = _Command(without, checks, keep, where, replace, on, allow_empty, again)
     command.check()
     workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
@@ -185,6 +194,7 @@ class _Command:
     replace: Paths | None
     on: str | None
     allow_empty: bool
+    again: bool
 
     def check(self) -> None:
         given = [self.without is not None, self.where is not None, self.replace is not None]
@@ -195,8 +205,7 @@ class _Command:
                 remedy=f"Pass one of {option('without')}, {option('where')} and "
                 f"{option('replace')}.",
             )
-        if self.checks and not isinstance(self.without, str):
-            raise findings_needed()
+        check_findings_options(self.without, self.checks, self.keep)
         if (self.replace is None) != (self.on is None):
             raise OptionError(
                 f"{option('replace')} and {option('on')} belong together",
@@ -267,6 +276,11 @@ class _InPlaceJob:
                 value=str(self.folder),
                 remedy="Write the records that stay to a new dataset, with `recordsmith reshard`.",
             )
+        if self._is_done(manifest):
+            publishing.clean_up_after_kill(self.folder)
+            report = EditReport.from_manifest(self.folder, manifest, manifest.changes[-1])
+            report.is_new = False
+            return report
         new = None if self.command.replace is None else self._new_inputs(inputs)
         changes = self._find(manifest, inputs, new)
         if not changes:
@@ -276,10 +290,13 @@ class _InPlaceJob:
             _check_not_empty(inputs, changes, new)
         base = fingerprint_bytes(read_document(self.folder / MANIFEST_NAME, NOTE_BYTES))
         places = _positions(inputs, changes)
-        partners = {number: [*changed.replaced.items()] for number, changed in changes.items()}
-        versions = None if new is None else new.identities()
-        job = fingerprint([_VERSION, base, places, [*partners.items()], versions])
-        step = {"command": "edit --in-place", "fingerprint": job, **self._history(places)}
+        partners = None
+        if new is not None:
+            replaced = [(n, [*changed.replaced.items()]) for n, changed in changes.items()]
+            partners = [new.identities(), replaced]
+        job = _fingerprint(base, places, partners)
+        step = {"command": "edit --in-place", "fingerprint": job, "base": base}
+        step |= self._history(places)
         files = [inputs.shards[number].location.name for number in changes]
         with publishing.claimed_folder(
             self.folder,
@@ -300,6 +317,17 @@ class _InPlaceJob:
                 written=files,
             )
         return EditReport.from_manifest(self.folder, made, made.changes[-1])
+
+    def _is_done(self, manifest: Manifest) -> bool:
+        """Whether the last change has removed the same positions, which are of other records now."""
+        without, last = self.command.without, (manifest.changes or [{}])[-1]
+        if without is None or isinstance(without, str) or self.command.again:
+            return False
+        try:
+            places = _ranges_text(np.unique(np.asarray(without, np.int64)))
+        except (TypeError, ValueError, OverflowError):  # refused later
+            return False
+        return _fingerprint(str(last.get("base")), places) == last.get("fingerprint")
 
     def _finish_interrupted(self) -> Manifest | None:
         """Finish this command if it was killed while it published its shards."""
@@ -378,12 +406,12 @@ class _InPlaceJob:
         for position, payload in _payloads(new.shards):
             value = _identity_in(payload, on)
             if value is None or value in wanted:
-                what = "no value" if value is None else f"the value of another one: {value!r:.80}"
+                what = "no value" if value is None else f"{value!r:.80}, as another one,"
                 raise OptionError(
-                    f"record {position:,} of the new ones has {what}",
+                    f"record {position:,} of the new ones has {what} in {on!r}",
                     option="on",
                     value=on,
-                    expected="a feature with one value in each record, all different",
+                    expected="a feature that each record has, with different values",
                 )
             wanted[value] = position, bytes(payload)
         found: dict[Any, str] = {}
@@ -460,8 +488,8 @@ class _InPlaceJob:
         written = dict(zip(changes, results, strict=True))
         schemas = _schemas(manifest, inputs, written)
         if new is not None:
-            schema = Schema.merged(result.schema for result in results)
-            check_schemas_match(manifest.schema, schema, allow_missing=False)
+            schema = Schema.merged(map(_survey, new.shards))
+            check_schemas_match(manifest.schema, schema, allow_missing=False, what="new")
         entries = {result.file: result.entry for result in results}
         splits = {
             split: tuple(entries.get(shard.file, shard) for shard in shards)
@@ -481,20 +509,29 @@ class _InPlaceJob:
         )
 
 
+def _fingerprint(base: str, places: str, partners: Any = None) -> str:
+    return fingerprint([_VERSION, base, places, partners])
+
+
+def _ranges_text(positions: npt.NDArray[Any]) -> str:
+    """Return ascending positions as `--at` takes them: 5,9-12."""
+    if not len(positions):
+        return ""
+    ends = np.flatnonzero(np.diff(positions) != 1)
+    firsts, lasts = positions[[0, *(ends + 1)]], positions[[*ends, -1]]
+    pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in pairs)
+
+
 def _starts(inputs: Inputs) -> Int64Array:
     return offsets_from_lengths([shard.record_count for shard in inputs.shards])
 
 
 def _positions(inputs: Inputs, changes: _Changes) -> str:
-    """Return the positions of the records that are removed or replaced, as `--at` takes them."""
+    """Return the positions of the records that are removed or replaced."""
     starts = _starts(inputs)
-    positions = np.concatenate(
-        [np.flatnonzero(changed.gone) + starts[number] for number, changed in changes.items()]
-    )
-    ends = np.flatnonzero(np.diff(positions) != 1)
-    firsts, lasts = positions[[0, *(ends + 1)]], positions[[*ends, -1]]
-    pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in pairs)
+    found = [np.flatnonzero(changed.gone) + starts[n] for n, changed in changes.items()]
+    return _ranges_text(np.concatenate(found))
 
 
 def _cut(positions: Int64Array) -> Iterator[Int64Array]:

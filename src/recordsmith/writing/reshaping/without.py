@@ -45,8 +45,7 @@ def select_without(
             option="without", value=without, expected="positions, or a file: @findings.jsonl"
         )
     else:
-        if checks:
-            raise findings_needed()
+        check_findings_options(without, checks, keep)
         is_removed = np.zeros(len(dataset), bool)
         try:
             is_removed[integer_positions(without, len(dataset))] = True
@@ -59,13 +58,15 @@ def select_without(
     return dataset.select(np.flatnonzero(~is_removed)) if is_removed.any() else dataset
 
 
-def findings_needed() -> OptionError:
-    """Return the error for an option of findings without them."""
-    return OptionError(
-        f"{option('checks')} needs a file of findings",
-        option="checks",
-        remedy=f"Pass {option('without', '@findings.jsonl')}.",
-    )
+def check_findings_options(without: Without | None, checks: str | Sequence[str], keep: str) -> None:
+    """Raise OptionError for an option of findings without them."""
+    for name, is_given in (("checks", bool(checks)), ("keep", keep != "first")):
+        if is_given and not isinstance(without, str):
+            raise OptionError(
+                f"{option(name)} needs a file of findings",
+                option=name,
+                remedy=f"Pass {option('without', '@findings.jsonl')}.",
+            )
 
 
 def found_positions(
