@@ -180,7 +180,7 @@ def _print_changed(report: EditReport) -> None:
     folder = console.printable(str(report.folder))
     title = f"{' and '.join(done)} in {folder}" if done else f"nothing to change in {folder}"
     if done and not report.is_new:
-        title = f"nothing to do: the last change has {title}; use --again to remove them once more"
+        title = f"nothing to do: this command has {title}; use --again to do it once more"
     console.print_summary(title, report.splits)
     if report.rewritten_count and report.is_new:
         print(

@@ -556,7 +556,8 @@ def _unfinished_error(folder: Location) -> DataError:
     return CorruptDataError(
         Defect.UNFINISHED_DATASET,
         "the job that writes this dataset is running or was interrupted, so files may be missing",
-        remedy="Rerun the same job to finish the dataset.",
+        remedy="Rerun the same job to finish the dataset. `recordsmith recover` finishes or undoes "
+        "a change of a dataset.",
         path=folder,
     )
 

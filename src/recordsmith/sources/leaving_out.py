@@ -68,4 +68,10 @@ def _leave_out(listing: Listing, found: FoundSamples) -> Listing:
     if (rest := len(left_out) - len({*known})) or not left_out:
         notices.append(f"{count(rest, 'sample')} left out by {file}")
     kept = samples.subset(np.flatnonzero(is_kept))
+    if samples.splits is not None and kept.splits is not None:
+        lost = {*samples.splits[1].tolist()} - {*kept.splits[1].tolist()}
+        notices += [
+            f"split {samples.splits[0][number]!r} has no samples: {file} leaves all of them out"
+            for number in sorted(lost)
+        ]
     return replace(listing, samples=kept, notices=notices, digest=digest)

@@ -91,8 +91,8 @@ def test_the_same_positions_are_removed_once(packed: Location) -> None:
         assert numbered.ids_of(rs.open(packed)) == left
         assert report.removed_count == 2
     rs.edit_in_place(packed, without=[0])
-    assert rs.edit_in_place(packed, without=[1, 2]).is_new  # of another dataset
-    assert numbered.ids_of(rs.open(packed)) == [5, 8, 9, 10, 11]
+    assert not rs.edit_in_place(packed, without=[1, 2]).is_new  # though something came after it
+    assert numbered.ids_of(rs.open(packed)) == [5, 6, 7, 8, 9, 10, 11]
 
 
 def test_records_are_replaced_where_they_are(packed: Location, place: Location) -> None:
@@ -149,8 +149,12 @@ def test_findings_of_this_dataset_only(tmp_path: Path) -> None:
     assert report.removed_count == 3
     left = rs.open(tmp_path / "out")
     assert len({bytes(row["image/encoded"][0]) for row in left}) == len(left) == 3
+    again = rs.edit_in_place(tmp_path / "out", without=f"@{tmp_path / 'found.jsonl'}")
+    assert (again.is_new, again.record_count) == (False, 3)
+    rs.edit_in_place(tmp_path / "out", without=[0])
+    rs.reshard(tmp_path / "out", tmp_path / "other")
     with raises(rs.OptionError, option="without"):
-        rs.edit_in_place(tmp_path / "out", without=f"@{tmp_path / 'found.jsonl'}")
+        rs.edit_in_place(tmp_path / "other", without=f"@{tmp_path / 'found.jsonl'}")
 
 
 def numbered_image(number: int) -> bytes:
@@ -185,7 +189,8 @@ def test_the_last_record_of_a_split_or_class(place: Location) -> None:
         ({}, "without"),
         ({"without": [1], "where": "id > 1"}, "without"),
         ({"without": [12]}, "without"),
-        ({"without": [-13]}, "without"),
+        ({"without": [-1]}, "without"),
+        ({"without": [0], "reason": "x" * 5000}, "reason"),
         ({"without": [1.5]}, "positions"),
         ({"where": "id > 1", "checks": ["identical-images"]}, "checks"),
         ({"without": [1], "checks": ["identical-images"]}, "checks"),

@@ -157,20 +157,15 @@ class FeatureSchema:
 
     def is_known_without(self, old: FeatureSchema, new: FeatureSchema | None) -> bool:
         """Whether this stays true of all records if those of `old` became those of `new`."""
-        limits = ("min_length", "max_length", "min_steps", "max_steps")
-        mixtures = {"kind": "mixed", "content": "raw"}
-        return (
-            all(
-                getattr(new, name, None) == (value := getattr(self, name))
-                or getattr(old, name) != value
-                or (self.min_length == self.max_length and self.min_steps == self.max_steps)
-                for name in limits
-            )
-            and all(
-                getattr(self, name) != mixed or getattr(new, name, None) == mixed
-                for name, mixed in mixtures.items()
-            )
-            and (self.tensor is None or getattr(new, "tensor", None) == self.tensor)
+        for name in ("min_length", "max_length", "min_steps", "max_steps"):
+            value = getattr(self, name)
+            if self.min_length == self.max_length and self.min_steps == self.max_steps:
+                break
+            if getattr(old, name) == value != getattr(new, name, None):
+                return False
+        return all(
+            getattr(old, name) in (None, "none") or getattr(new, name, None) == getattr(self, name)
+            for name in ("kind", "content", "tensor")
         )
 
 
@@ -326,7 +321,8 @@ class Schema:
         if self.record_count == old.record_count:
             return new
         payloads = {self.payload, old.payload, new.payload} - {"none"}
-        if len(payloads) > 1 or not (self.is_complete and old.is_complete and new.is_complete):
+        is_complete = self.is_complete and old.is_complete and new.is_complete
+        if payloads != {"Example"} or not is_complete or self.record_count < old.record_count:
             return None
         rest: dict[str, dict[str, FeatureSchema]] = {}
         for name, section in self.sections.items():
@@ -336,6 +332,8 @@ class Schema:
                 gone = before.get(key)
                 if gone is None:
                     rest[name][key] = feature
+                elif feature.present < gone.present or feature.value_bytes < gone.value_bytes:
+                    return None  # the schema was not of these records
                 elif feature.present > gone.present:
                     if not feature.is_known_without(gone, after.get(key)):
                         return None

@@ -25,6 +25,7 @@ from recordsmith.dataset import (
     ClassNames,
     KeypointClasses,
     Manifest,
+    ShardEntry,
     begun_location,
     is_shard_name,
     keep_for_copy,
@@ -38,6 +39,7 @@ from recordsmith.dataset import (
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.stores import (
+    NOTE_BYTES,
     FolderEntry,
     Location,
     as_location,
@@ -65,6 +67,7 @@ from recordsmith.writing.building.shards import (
     final_location,
     for_each,
     partial_location,
+    size_and_checksum,
 )
 
 WRITING_THREADS = 8
@@ -271,13 +274,21 @@ def publish_dataset(
         clean_up(folder, keeping=written)
     replaced = set() if base else _files_to_replace(folder, manifest.splits, earlier)
     small_files = make_small_files(manifest, has_label_map=has_label_map)
+    if len(small_files[MANIFEST_NAME]) > NOTE_BYTES:
+        raise OptionError(
+            f"the manifest would have {len(small_files[MANIFEST_NAME]):,} bytes",
+            option="out",
+            value=str(folder),
+            expected=f"at most {NOTE_BYTES:,}, as more are not read",
+            remedy="Write fewer shards, or shorter texts for the history.",
+        )
     new = {*_shard_files(manifest), *small_files}
     entries = folder.without_links().list_entries()
     folders = {name for name, kind, *_ in entries if kind == "folder"}
     for name in (*replaced, *renamed, *new):
         if name in folders:
             raise folder_error(folder / name)
-    others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
+    others = replaced if base else {*replaced, LABELS_NAME, LABEL_MAP_NAME} - new
     if folder.store.can_rename:
         files = tuple(sorted({*replaced, *renamed, *new}))
         note = BegunNote(manifest.last_fingerprint, files, renamed, base, command)
@@ -306,6 +317,7 @@ def is_publishing(folder: Location, note: BegunNote) -> bool:
 
 def finish_interrupted(folder: Location, note: BegunNote) -> Manifest:
     """Finish a job that was killed while it published its shards, in a locked folder."""
+    _check_all_there(folder, note)
     with claimed_folder(
         folder,
         note.fingerprint,
@@ -316,6 +328,38 @@ def finish_interrupted(folder: Location, note: BegunNote) -> Manifest:
         replaced=note.replaced,
     ) as claimed:
         return finish_publishing(claimed)
+
+
+def _check_all_there(folder: Location, note: BegunNote) -> None:
+    """Raise CorruptDataError, with nothing changed, if a shard of a waiting manifest is missing.
+
+    Or if a file is no shard: a note that somebody else has written may name any.
+    """
+    waiting = _waiting(folder, MANIFEST_NAME)
+    manifest = read_manifest(waiting.parent, waiting.name)
+    if manifest is None:
+        return
+    old_names = {new: old for old, new in note.renamed.items()}
+    final, internal = (
+        {entry.name: entry.size_bytes for entry in _objects(place)} if place.is_folder() else {}
+        for place in (folder, (folder / INTERNAL_FOLDER).without_links())
+    )
+    for shard in manifest.shards:
+        places = (
+            internal.get(f"{shard.file}{PARTIAL_SUFFIX}"),
+            final.get(shard.file),
+            final.get(old_names.get(shard.file, "")),
+        )
+        if shard.size_bytes not in places:
+            raise _lost_error(folder / shard.file)
+    for file in (*_shard_files(manifest), *note.renamed, *note.replaced):
+        if not is_shard_name(file):
+            raise CorruptDataError(
+                Defect.UNFINISHED_DATASET,
+                f"{begun_location(folder)} names {file!r:.80}, which is no name of a shard",
+                remedy="Run the command again that was interrupted, or remove that note.",
+                path=folder,
+            )
 
 
 def finish_publishing(folder: Location) -> Manifest:
@@ -386,19 +430,21 @@ def _put_in_place(
     Shards of an earlier dataset that stay are copied before the manifest is replaced, so it can be
     read at any time. Only where shards are `replaced`, the note keeps readers out from here on.
     """
-    waiting = [_waiting_files(folder, file) for file in replaced]
+    entries = {shard.file: shard for shard in manifest.shards}
+    waiting = {file: _waiting_files(folder, file) for file in replaced if file in entries}
     if waiting:
         claims.note_files(folder, (), is_replacing=True)
     with _held_signals(folder):
         _remove(folder, others)
         for_each(_renamed_files(folder, renamed), lambda pair: _copy(*pair), folder)
         shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
-        for_each(waiting, _replace_by_waiting, folder)
+        for_each([*waiting], lambda file: _replace_by_waiting(waiting[file], entries[file]), folder)
         for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
         for name, data in contents.items():  # the manifest is the last of them
             (folder / name).put(data)
         _remove(folder, renamed)
-        for_each([old for pairs in waiting for old, _ in pairs], Location.delete, folder)
+        left = [old for pairs in waiting.values() for old, _ in pairs]
+        for_each(left, Location.delete, folder)
         for name in small_files:  # a rerun needs the manifest until the rest is removed
             _waiting(folder, name).delete()
         _finish(folder, manifest)
@@ -438,14 +484,27 @@ def _waiting_files(folder: Location, file: str) -> list[tuple[Location, Location
     ]
 
 
-def _replace_by_waiting(pairs: Sequence[tuple[Location, Location]]) -> None:
+def _replace_by_waiting(pairs: Sequence[tuple[Location, Location]], entry: ShardEntry) -> None:
     (waiting, shard), *sides = pairs
-    if waiting.exists():  # otherwise a killed job has replaced and removed it
-        for old, new in sides:
-            new.delete()  # what is kept of the earlier shard
-            _copy(old, new)
-        _copy(waiting, shard)
-        keep_for_copy(waiting, shard)
+    if not waiting.exists():
+        if size_and_checksum(shard) != (entry.size_bytes, entry.crc32c):
+            raise _lost_error(shard)
+        return  # a killed job has replaced and removed it
+    for old, new in sides:
+        new.delete()  # what is kept of the earlier shard
+        _copy(old, new)
+    _copy(waiting, shard)
+    keep_for_copy(waiting, shard)
+
+
+def _lost_error(shard: Location) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.UNFINISHED_DATASET,
+        "the new content of this shard is missing: another job or program has removed it",
+        remedy="Nothing else was changed since. Restore the file from a copy, or open the other "
+        "shards by name.",
+        path=shard,
+    )
 
 
 def _with_side_files(file: str) -> list[str]:
@@ -560,7 +619,8 @@ def claimed_folder(
     try:
         yield claimed
     except (SourceError, OptionError, CorruptDataError, FunctionError):
-        if not keeps_shards:
+        note = read_begun_note(claimed) if base else None
+        if not keeps_shards and (note is None or not is_publishing(claimed, note)):
             _abandon(claimed)
         raise
     except BaseException:
@@ -575,9 +635,10 @@ def claimed_folder(
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
     begun = read_begun_note(folder)
-    if begun is None or folder.store.can_rename:
+    if folder.store.can_rename:
         claims.release(folder)
         clean_up(folder)
+    if begun is None or folder.store.can_rename:
         return
     manifest = read_manifest(folder)
     if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
@@ -629,6 +690,8 @@ def abandon_interrupted(folder: Location, note: BegunNote) -> None:
         command=note.command,
         replaced=note.replaced,
     )
+    if is_publishing(claimed, note):  # by another job, meanwhile
+        raise claims.begun_error(folder)
     if claimed.store.can_rename:
         begun_location(claimed).delete()
     else:  # also those that were not noted as complete yet

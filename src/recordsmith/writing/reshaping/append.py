@@ -24,6 +24,7 @@ from recordsmith.dataset import (
     MANIFEST_NAME,
     ClassNames,
     KeypointClasses,
+    Located,
     Manifest,
     Paths,
     begun_location,
@@ -240,12 +241,7 @@ class _AppendJob:
                 value=str(self.folder),
                 remedy=_REWRITE,
             )
-        locations = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
-        overwritten = {str(location) for location in locations if location.exists()}
-        for wrong in check_labels(located):
-            if wrong.path in overwritten:
-                wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
-                raise wrong
+        check_class_files(self.folder, located)
         return manifest
 
     def _fingerprint(self, base: str) -> str:
@@ -334,21 +330,32 @@ class _AppendJob:
             )
 
 
+def check_class_files(folder: Location, located: Located) -> None:
+    """Raise CorruptDataError if a file of class names contradicts the manifest."""
+    locations = [folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
+    overwritten = {str(location) for location in locations if location.exists()}
+    for wrong in check_labels(located):
+        if wrong.path in overwritten:
+            wrong.advise("Nothing was changed. `recordsmith verify` lists all defects.")
+            raise wrong
+
+
 # -- schemas and classes ---------------------------------------------------------------------------
 
 
 def merge_class_names(
-    old: ClassNames | None, new: ClassNames | None, folder: Location
+    old: ClassNames | None,
+    new: ClassNames | None,
+    folder: Location,
+    what: str = "the appended records",
 ) -> tuple[ClassNames | None, list[str]]:
-    """Join the class names of a dataset and of appended records, and return them with notices."""
+    """Join the class names of a dataset and of new records, and return them with notices."""
     if old is None:
-        notice = (
-            "the class names of the appended records are ignored: the dataset has no class names"
-        )
+        notice = f"the class names of {what} are ignored: the dataset has no class names"
         return None, [] if new is None else [notice]
     if new is None:
-        return old, ["the appended records have no class names; their labels are assumed equal"]
-    return join_class_names(old, new, folder, "the appended records"), []
+        return old, [f"{what} have no class names; their labels are assumed equal"]
+    return join_class_names(old, new, folder, what), []
 
 
 def check_schemas_match(

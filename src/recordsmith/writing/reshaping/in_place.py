@@ -21,12 +21,16 @@ from recordsmith.checking import key_of
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     MANIFEST_NAME,
+    ClassNames,
+    FindingsFile,
+    KeypointClasses,
     Manifest,
     Paths,
     Shard,
     ShardPlan,
     integer_positions,
     join_keypoint_classes,
+    locate,
     parse_where,
     read_begun_note,
     read_findings,
@@ -40,7 +44,14 @@ from recordsmith.format.example import (
     SchemaSurvey,
     keys,
 )
-from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
+from recordsmith.stores import (
+    NOTE_BYTES,
+    Location,
+    PlaceLike,
+    as_folder,
+    as_location,
+    read_document,
+)
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
@@ -49,7 +60,11 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
 from recordsmith.writing.building.shards import ShardResult
-from recordsmith.writing.reshaping.append import check_schemas_match, merge_class_names
+from recordsmith.writing.reshaping.append import (
+    check_class_files,
+    check_schemas_match,
+    merge_class_names,
+)
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
     Inputs,
@@ -67,7 +82,10 @@ from recordsmith.writing.reshaping.without import (
 _VERSION = 1  # changes if the same command gives other bytes
 _NAMED = 5
 _AT_ONCE = 1 << 16  # records
-_MAX_PLACES_TEXT = 1 << 20  # bytes, in the history
+_MAX_PLACES_TEXT = 1 << 20  # of all changes in the history
+_MAX_REASON = 4096
+_ANY_COUNT = 1 << 62
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(repr=False)
@@ -148,15 +166,15 @@ def edit_in_place(
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.
         allow_empty: allow a split or a class to lose its last record.
-        again: remove these positions even if the last change has removed the same.
+        again: remove these positions even if the same command has done so before.
         lock: fail on file systems without locks. With False, the job runs there without a lock;
             make sure that no other job changes the dataset.
         threads: number of threads; None for one per processor, at most 8.
         progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        A report. If no record has to be removed or replaced, nothing is written; neither if the
-        last change of the dataset has removed the same positions, as when a command runs twice.
+        A report. If no record has to be removed or replaced, nothing is written; neither if an
+        earlier change was made by the same command, of positions or findings, as when it runs twice.
 
     Raises:
         OptionError: none or several of `without`, `where` and `replace` are given; a position is
@@ -174,11 +192,11 @@ def edit_in_place(
     publishing.check_folder(folder)
     if not folder.is_folder():
         raise OptionError(f"no such folder: {folder}", option="path", value=str(folder))
-    command = _Command(without, checks, keep, where, replace, on, allow_empty, again)
+    command = _Command(without, checks, keep, where, replace, on, reason, allow_empty, again)
     command.check()
     workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
-        report = _InPlaceJob(folder, command, reason, time, workers).run()
+        report = _InPlaceJob(folder, command, time, workers).run()
     report.notices += notices
     return report
 
@@ -193,6 +211,7 @@ class _Command:
     where: str | None
     replace: Paths | None
     on: str | None
+    reason: str
     allow_empty: bool
     again: bool
 
@@ -206,6 +225,12 @@ class _Command:
                 f"{option('replace')}.",
             )
         check_findings_options(self.without, self.checks, self.keep)
+        if len(self.reason) > _MAX_REASON:
+            raise OptionError(
+                option="reason",
+                value=self.reason,
+                expected=f"at most {_MAX_REASON:,} characters",
+            )
         if (self.replace is None) != (self.on is None):
             raise OptionError(
                 f"{option('replace')} and {option('on')} belong together",
@@ -220,21 +245,33 @@ class _Command:
         if isinstance(self.without, str):
             findings = read_findings(self.without, "without")
             findings.check_dataset(manifest.digest)
-            return found_positions(findings, count, self.checks, self.keep)
+            return self.found(findings, count)
         assert self.without is not None
         try:
+            if len(self.without) and np.min(np.asarray(self.without)) < 0:
+                raise IndexError("a position is negative")
             return np.unique(integer_positions(self.without, count))
-        except IndexError as error:
+        except (TypeError, IndexError) as error:
             expected = f"positions below {count:,}"
             raise OptionError(
                 f"{option('without')}: {error}", option="without", expected=expected
             ) from None
 
-    def identity(self, base: str) -> str:
+    def found(self, findings: FindingsFile, count: int) -> Int64Array:
+        return found_positions(findings, count, self.checks, self.keep)
+
+    def identity(self, base: str, folder: Location) -> str:
         """Identify the command, without reading records; only the note of a job has this."""
-        without = None if self.without is None else np.unique(self.without).tolist()
-        chosen = [without, [*self.checks], self.keep, self.where, str(self.replace), self.on]
-        return fingerprint([_VERSION, base, chosen])
+        chosen: Any = None
+        if isinstance(self.without, str):
+            file = as_location(self.without.removeprefix("@"))
+            chosen = fingerprint_bytes(read_document(file, NOTE_BYTES))
+        elif self.without is not None:
+            chosen = np.unique(self.without).tolist()
+        elif self.replace is not None:
+            chosen = find_inputs(self.replace, None, folder).identities()
+        options = [[*self.checks], self.keep, self.where, self.on]
+        return fingerprint([_VERSION, base, chosen, options])
 
 
 @dataclass
@@ -259,7 +296,6 @@ class _InPlaceJob:
 
     folder: Location
     command: _Command
-    reason: str
     time: bool
     workers: WorkerPool
 
@@ -276,12 +312,11 @@ class _InPlaceJob:
                 value=str(self.folder),
                 remedy="Write the records that stay to a new dataset, with `recordsmith reshard`.",
             )
-        if self._is_done(manifest):
+        if (done := self._find_done(manifest)) is not None:
             publishing.clean_up_after_kill(self.folder)
-            report = EditReport.from_manifest(self.folder, manifest, manifest.changes[-1])
-            report.is_new = False
-            return report
-        new = None if self.command.replace is None else self._new_inputs(inputs)
+            return EditReport.from_manifest(self.folder, manifest, done, is_new=False)
+        check_class_files(self.folder, locate(self.folder))
+        new, names, points, notices = self._new_inputs(inputs)
         changes = self._find(manifest, inputs, new)
         if not changes:
             publishing.clean_up_after_kill(self.folder)
@@ -295,8 +330,9 @@ class _InPlaceJob:
             replaced = [(n, [*changed.replaced.items()]) for n, changed in changes.items()]
             partners = [new.identities(), replaced]
         job = _fingerprint(base, places, partners)
-        step = {"command": "edit --in-place", "fingerprint": job, "base": base}
-        step |= self._history(places)
+        step: dict[str, Any] = {"command": "edit --in-place", "fingerprint": job, "base": base}
+        step |= self._history(manifest, places)
+        step["notices"] = notices
         files = [inputs.shards[number].location.name for number in changes]
         with publishing.claimed_folder(
             self.folder,
@@ -304,55 +340,78 @@ class _InPlaceJob:
             files,
             earlier=manifest,
             base=base,
-            command=self.command.identity(base),
+            command=self.command.identity(base, self.folder),
             replaced=files,
         ) as claimed:
             made = self._build(claimed, manifest, inputs, new, changes, step)
+            if new is not None:  # the records may not fit a table that was packed
+                made = dataclasses.replace(
+                    made, class_names=names, keypoint_classes=points, arrow_schema=None
+                )
             publishing.publish_dataset(
                 claimed,
                 made,
                 has_label_map=(claimed / LABEL_MAP_NAME).exists(),
                 base=base,
-                command=self.command.identity(base),
+                command=self.command.identity(base, self.folder),
                 written=files,
             )
         return EditReport.from_manifest(self.folder, made, made.changes[-1])
 
-    def _is_done(self, manifest: Manifest) -> bool:
-        """Whether the last change has removed the same positions, which are of other records now."""
-        without, last = self.command.without, (manifest.changes or [{}])[-1]
-        if without is None or isinstance(without, str) or self.command.again:
-            return False
-        try:
-            places = _ranges_text(np.unique(np.asarray(without, np.int64)))
-        except (TypeError, ValueError, OverflowError):  # refused later
-            return False
-        return _fingerprint(str(last.get("base")), places) == last.get("fingerprint")
+    def _find_done(self, manifest: Manifest) -> Mapping[str, Any] | None:
+        """Return an earlier change by this command: its positions are those of others now."""
+        without, changes = self.command.without, manifest.changes
+        if without is None or self.command.again:
+            return None
+        if isinstance(without, str):
+            findings = read_findings(without, "without")
+            changes = [one for one in changes if one.get("before") == findings.head.dataset]
+            positions = self.command.found(findings, _ANY_COUNT) if changes else _NONE
+        else:
+            try:
+                positions = np.unique(np.asarray(without, np.int64))
+            except (TypeError, ValueError, OverflowError):  # refused later
+                return None
+        places = _ranges_text(positions)
+        for change in changes:
+            if _fingerprint(str(change.get("base")), places) == change.get("fingerprint"):
+                return change
+        return None
 
     def _finish_interrupted(self) -> Manifest | None:
         """Finish this command if it was killed while it published its shards."""
         note = read_begun_note(self.folder)
         if note is None or not note.base or not publishing.is_publishing(self.folder, note):
             return None
-        if note.command != self.command.identity(note.base):
+        if note.command != self.command.identity(note.base, self.folder):
             raise publishing.interrupted_error(self.folder)
         return publishing.finish_interrupted(self.folder, note)
 
-    def _new_inputs(self, inputs: Inputs) -> Inputs:
-        assert self.command.replace is not None
+    def _new_inputs(
+        self, inputs: Inputs
+    ) -> tuple[Inputs | None, ClassNames | None, KeypointClasses, list[str]]:
+        """Return the new records, what their names and those of the dataset are together, and
+        notices.
+        """
+        if self.command.replace is None:
+            return None, None, {}, []
         new = find_inputs(self.command.replace, None, self.folder)
-        merge_class_names(inputs.class_names, new.class_names, self.folder)
-        what = "the records that replace others"
-        join_keypoint_classes(inputs.keypoint_classes, new.keypoint_classes, what)
-        return new
+        names, notices = merge_class_names(
+            inputs.class_names, new.class_names, self.folder, "the new records"
+        )
+        points = join_keypoint_classes(
+            inputs.keypoint_classes, new.keypoint_classes, "the new records"
+        )
+        return new, names, points, notices
 
-    def _history(self, places: str) -> dict[str, Any]:
+    def _history(self, manifest: Manifest, places: str) -> dict[str, Any]:
         """Return what the history says of the change, besides counts."""
         document: dict[str, Any] = {}
-        if len(places) <= _MAX_PLACES_TEXT:
+        known = sum(len(str(change.get("positions", ""))) for change in manifest.changes)
+        if known + len(places) <= _MAX_PLACES_TEXT:
             document["positions"] = places
-        if self.reason:
-            document["reason"] = self.reason
+        if self.command.reason:
+            document["reason"] = self.command.reason
         if (epoch := os.environ.get("SOURCE_DATE_EPOCH")) or self.time:
             try:
                 when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
@@ -462,7 +521,7 @@ class _InPlaceJob:
     ) -> Manifest:
         """Write the shards that change, and return the manifest that has them."""
         part = _joined(inputs, [*changes], new)
-        records, notices = open_records(part, folder, self.workers)
+        records, more = open_records(part, folder, self.workers)
         first_new = int(records.starts[len(changes)])
 
         def kept(number: int, local: int) -> Int64Array:
@@ -502,8 +561,7 @@ class _InPlaceJob:
             "before": manifest.digest,
             "after": dataclasses.replace(manifest, splits=splits).digest,
         }
-        if notices:
-            step["notices"] = notices
+        step["notices"] = [*step["notices"], *more]
         return manifest.changed(
             step, splits=splits, schema=Schema.merged([*schemas.values()]), schemas=schemas
         )
