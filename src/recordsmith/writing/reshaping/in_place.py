@@ -173,8 +173,8 @@ def edit_in_place(
         progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        A report. If no record has to be removed or replaced, nothing is written; neither if an
-        earlier change was made by the same command, of positions or findings, as when it runs twice.
+        A report. Nothing is written if no record has to be removed or replaced, or if the same
+        command with positions or findings has made an earlier change, as when it runs twice.
 
     Raises:
         OptionError: none or several of `without`, `where` and `replace` are given; a position is
