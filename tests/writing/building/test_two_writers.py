@@ -18,7 +18,7 @@ from recordsmith.stores import Location, MemoryStore
 from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError
 
 from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
-from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, source
+from .test_killed_jobs import append, copied, ids, pack, prepared, remove, reshard, source
 
 SEEDS = range(200)
 FEW_SEEDS = SEEDS[:70]  # where each run of the tests has them
@@ -115,6 +115,39 @@ def test_readers_see_whole_datasets() -> None:
         results = Turns(seed).run(store, [append, read])
         assert results[0] is None
         assert all(found in (None, ids(base), ids(added)) for found in results[1]), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", ["remove", "recover", "nothing", "append"])
+def test_beside_a_change_in_place(other: str) -> None:
+    """At the end the dataset is the old or a new one, and what a job reports is true."""
+    beside: dict[str, Callable[[MemoryStore], Any]] = {
+        "remove": remove,
+        "recover": lambda store: rs.recover(Location(store, "out")),
+        "nothing": lambda store: rs.edit_in_place(Location(store, "out"), where="id >= 0"),
+        "append": append,
+    }
+    base = prepared(source, pack)
+    old = ids(base)
+    removed, appended, both = copied(base), copied(base), copied(base)
+    remove(removed)
+    append(appended)
+    remove(both)
+    append(both)
+    for seed in FEW_SEEDS:
+        store = copied(base)
+        results = Turns(seed).run(store, [remove, beside[other]])
+        assert all(
+            not isinstance(result, BaseException)
+            or isinstance(result, OptionError | CorruptDataError)
+            or is_busy(result)
+            for result in results
+        ), (seed, results)
+        if ids(store) is None:  # begun, and stopped by the other
+            rs.recover(Location(store, "out"))
+        assert ids(store) in (old, ids(removed), ids(appended), ids(both)), seed
+        if not isinstance(results[0], BaseException):
+            assert ids(store) in (ids(removed), ids(both)), seed
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

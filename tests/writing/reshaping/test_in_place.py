@@ -113,6 +113,34 @@ def test_records_are_replaced_where_they_are(packed: Location, place: Location) 
     assert (again.is_new, again.replaced_count) == (False, 0)
 
 
+def test_class_names_of_new_records(place: Location) -> None:
+    """They follow those of the dataset; a table that was packed is none any more."""
+    for name, labels in (("out", ["ant", "bee", "bee"]), ("new", ["ant", "bee", "cow"])):
+        rows = [{"id": n, "name": label} for n, label in enumerate(labels)]
+        rs.pack(rs.Rows(rows, label="name"), place / name, shuffle=False)
+    rs.reshard(place / "new", place / "last", where="id == 2")
+    report = rs.edit_in_place(place / "out", replace=place / "last", on="id")
+    assert report.replaced_count == 1
+    dataset = rs.open(place / "out")
+    assert dataset.class_names == ("ant", "bee", "cow")
+    assert (place / "out/labels.txt").read().decode() == "0:ant\n1:bee\n2:cow\n"
+    assert rs.verify(place / "out").is_good
+
+
+def test_documents_that_others_have_written(packed: Location) -> None:
+    """Counts that are missing in a schema, and names of classes that the manifest lacks."""
+    document = json.loads((packed / "dataset.json").read())
+    document["class_names"] = None
+    for schema in (document["schema"], *document["schemas"].values()):
+        for feature in schema["features"].values():
+            del feature["value_bytes"]
+    (packed / "dataset.json").put(json.dumps(document).encode())
+    (packed / "labels.txt").put(b"0:mine\n")
+    rs.edit_in_place(packed, without=[0, 1, 2])
+    assert rs.open(packed).schema.features["id"].value_bytes > 0
+    assert (packed / "labels.txt").read() == b"0:mine\n"
+
+
 def test_the_history_says_what_was_done(packed: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = [rs.history(packed).digest]
     rs.edit_in_place(packed, where="id != 7", reason="blurred")
@@ -298,6 +326,40 @@ def _die_before_publishing(job: Callable[[], object]) -> None:
         module.publish_dataset = lambda *_, **__: os._exit(9)  # type: ignore[attr-defined]
         job()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("lost", ["partial", "name"])
+def test_what_is_lost_is_not_recovered(tmp_path: Path, lost: str) -> None:
+    """A waiting shard that is gone, or a note that names another file: nothing is changed."""
+    packed = numbered.packed(tmp_path / "out", {"train": [5, 4]})
+    note, waiting = packed / ".recordsmith/begun.json", packed / ".recordsmith"
+    step = next(n for n in range(1, 99) if _is_begun_after(packed, tmp_path / "copy", n))
+    assert step
+    shutil.rmtree(packed)
+    (tmp_path / "copy").rename(packed)
+    if lost == "partial":
+        next(waiting.glob("train-*.tfrecord.partial")).unlink()
+    else:
+        (packed / "thesis.docx").write_bytes(b"mine")
+        document = json.loads(note.read_text())
+        note.write_text(json.dumps({**document, "renamed": {"train-x.tfrecord": "thesis.docx"}}))
+        names = {"train-00000-of-00002.tfrecord": "thesis.docx"}
+        manifest = waiting / "dataset.json.partial"
+        manifest.write_text(manifest.read_text().replace(*next(iter(names.items()))))
+    (waiting / "lock").unlink()
+    before = contents(packed)
+    with raises(rs.CorruptDataError, defect="unfinished-dataset"):
+        rs.recover(packed)
+    assert contents(packed) == before
+
+
+def _is_begun_after(packed: Path, copy: Path, step: int) -> bool:
+    """Whether a change that is killed before its `step`-th change has removed the manifest."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(packed, copy)
+    killed_before(step, lambda: rs.edit_in_place(copy, without=[1, 6], threads=1))
+    return not (copy / "dataset.json").exists()
 
 
 def test_nothing_to_recover(packed: Location, place: Location) -> None:

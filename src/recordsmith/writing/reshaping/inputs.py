@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
@@ -433,6 +432,7 @@ class InputRecords:
         self.sizes = [size for _, size in measured]
         self.starts = offsets_from_lengths(self.counts)
         self._records = ShardSequence(self.shards)
+        self._are_counts_checked = False
 
     def __len__(self) -> int:
         return len(self.given)
@@ -466,7 +466,7 @@ class InputRecords:
     def blocks(self, positions: range | Int64Array) -> Iterator[LocatedBlock]:
         """Yield records at some positions, in that order; a range is in one input."""
         if not isinstance(positions, range):
-            assert self._are_counts_checked
+            self._check_counts()
             count = len(positions)
             for block, own in scattered_blocks(self._records, positions, _GROUP_BYTES, count):
                 yield LocatedBlock(block, (self._records, own))
@@ -487,12 +487,11 @@ class InputRecords:
         path = str(self.given[self.shards.index(shard)].location)
         return RecordLocation(path, number, int(shard.index.offsets[number]))
 
-    @cached_property
-    def _are_counts_checked(self) -> bool:
-        for number, shard in enumerate(self.shards):
+    def _check_counts(self) -> None:
+        for number, shard in enumerate(() if self._are_counts_checked else self.shards):
             if self.sizes[number] and shard.index.record_count != self.counts[number]:
                 raise self._count_error(number, shard.index.record_count)
-        return True
+        self._are_counts_checked = True
 
     def _count_error(self, number: int, record_count: int) -> CorruptDataError:
         return CorruptDataError(
