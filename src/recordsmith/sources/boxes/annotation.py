@@ -598,19 +598,31 @@ def decode_json(
         raise SourceError(problem, path=name, remedy="Remove it, or simplify its segmentation.")
     try:
         return msgspec.json.decode(data, type=kind)
-    except UnicodeDecodeError:
-        raise encoding_error(name, f"{what}: not valid UTF-8") from None
-    except msgspec.ValidationError as error:
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        if not is_utf8(data):  # which msgspec tells in several ways
+            raise encoding_error(name, f"{what}: not valid UTF-8") from None
+        if not isinstance(error, msgspec.ValidationError):
+            raise _json_error(bytes(data), name, error) from None
         what = what if is_entry else f"not {what}"
         raise SourceError(f"{what}: {error}", path=name, remedy=remedy) from None
-    except msgspec.DecodeError as error:
-        match, text = _BYTE.search(str(error)), bytes(data)
-        stop = int(match[1]) if match else len(text)
-        shown = text[stop : stop + 30].decode("utf-8", "replace")
-        problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
-        raise SourceError(problem, path=name, line=text.count(b"\n", 0, stop) + 1) from None
     except RecursionError as error:
         raise SourceError(json_fault(error), path=name) from None
+
+
+def _json_error(text: bytes, name: str, error: Exception) -> SourceError:
+    match = _BYTE.search(str(error))
+    stop = int(match[1]) if match else len(text)
+    shown = text[stop : stop + 30].decode("utf-8", "replace")
+    problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+    return SourceError(problem, path=name, line=text.count(b"\n", 0, stop) + 1)
+
+
+def is_utf8(data: bytes | memoryview | msgspec.Raw) -> bool:
+    try:
+        str(memoryview(data), "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def as_utf8(data: bytes, errors: str = "strict") -> bytes:

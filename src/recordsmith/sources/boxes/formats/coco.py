@@ -29,6 +29,7 @@ from recordsmith.sources.boxes.annotation import (
     decode_json,
     encoding_error,
     is_class_name,
+    is_utf8,
     json_text,
     object_of_points,
     rotated_object,
@@ -283,9 +284,9 @@ class _CocoFile:
                 raise self._error(problem, start, "Remove it, or simplify its segmentation.")
             try:
                 yield msgspec.json.decode(raw, type=kind), start, entry
-            except UnicodeDecodeError:
-                raise encoding_error(self._file.name, line=self._line(start)) from None
             except (ValueError, RecursionError):
+                if not is_utf8(raw):
+                    raise encoding_error(self._file.name, line=self._line(start)) from None
                 shown = bytes(raw[:60]).decode("utf-8", "replace")
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
 
