@@ -205,7 +205,7 @@ def test_the_gallery_shows_images_with_boxes_masks_and_names(
 def test_overlays_are_switched_as_a_whole_and_by_class(meadows: Path, open_page: Open) -> None:
     page = open_page(meadows)
     page.wait_for_selector("#tile-0 rect.box")
-    page.wait_for_selector(".classes .class")
+    until(page, f"document.querySelectorAll('.classes .class').length === {len(NAMES)}")
     assert page.locator(".classes .class").all_text_contents() == list(NAMES)
     page.click(".classes .class:has-text('daisy')")
     until(page, "document.querySelectorAll('#tile-0 rect.box').length === 1")
