@@ -436,7 +436,7 @@ def _next_change(
         gone = rng.choice(len(listed), rng.integers(0, 4), replace=False)
         ids = {listed[n][1]["id"] for n in gone}
         change: Callable[[], object] = lambda: rs.edit_in_place(  # noqa: E731
-            out, without=gone, threads=1, allow_empty=True
+            out, without=gone, threads=1, allow_empty=True, again=True
         )
         return change, _filtered(model, lambda row: row["id"] not in ids), True
     if kind == "where":
