@@ -94,7 +94,8 @@ def begun_error(folder: Location) -> OptionError:
         option="out",
         value=str(folder),
         remedy="Choose another folder, or wait until that job is done. If it was killed, rerun it, "
-        f"replace what it wrote with {option('overwrite', True)}, or run `recordsmith recover`.",
+        f"or replace what it wrote with {option('overwrite', True)}. `recordsmith recover` "
+        "finishes or undoes a change of a dataset.",
     )
 
 

@@ -352,7 +352,7 @@ def _check_all_there(folder: Location, note: BegunNote) -> None:
         )
         if shard.size_bytes not in places:
             raise _lost_error(folder / shard.file)
-    for file in (*_shard_files(manifest), *note.renamed, *note.replaced):
+    for file in (*_shard_files(manifest), *note.renamed, *note.renamed.values(), *note.replaced):
         if not is_shard_name(file):
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
@@ -634,11 +634,12 @@ def claimed_folder(
 
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    begun = read_begun_note(folder)
     if folder.store.can_rename:
         claims.release(folder)
         clean_up(folder)
-    if begun is None or folder.store.can_rename:
+        return
+    begun = read_begun_note(folder)
+    if begun is None:
         return
     manifest = read_manifest(folder)
     if manifest is not None and manifest.last_fingerprint == begun.fingerprint:

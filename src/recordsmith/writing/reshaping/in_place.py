@@ -334,13 +334,14 @@ class _InPlaceJob:
         step |= self._history(manifest, places)
         step["notices"] = notices
         files = [inputs.shards[number].location.name for number in changes]
+        command = self.command.identity(base, self.folder)
         with publishing.claimed_folder(
             self.folder,
             job,
             files,
             earlier=manifest,
             base=base,
-            command=self.command.identity(base, self.folder),
+            command=command,
             replaced=files,
         ) as claimed:
             made = self._build(claimed, manifest, inputs, new, changes, step)
@@ -353,7 +354,7 @@ class _InPlaceJob:
                 made,
                 has_label_map=(claimed / LABEL_MAP_NAME).exists(),
                 base=base,
-                command=self.command.identity(base, self.folder),
+                command=command,
                 written=files,
             )
         return EditReport.from_manifest(self.folder, made, made.changes[-1])
