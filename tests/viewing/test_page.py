@@ -758,6 +758,32 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     assert f"checksum of the payload{data[stop - 4 : stop].hex()}" in facts
 
 
+def test_a_record_opens_before_its_tile_is_there(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows)
+    held: list[Any] = []
+    is_held = True
+
+    def answer(route: Any) -> None:
+        held.append(route) if is_held else route.continue_()
+
+    page.route("**/tiles?*", answer)
+    page.reload()
+    page.click("#tile-3.loading")
+    page.click("#tile-1.loading", modifiers=["Control"])
+    page.click("#tile-2.loading")
+    until(page, "document.querySelector('#tile-2').classList.contains('current')")
+    page.wait_for_timeout(100)
+    assert len(held) >= 4
+    assert page.locator("#record").is_hidden()
+    is_held = False
+    for route in held:
+        route.continue_()
+    page.wait_for_selector("#record rect.box")
+    assert page.get_attribute("#record", "aria-label") == "Record 2"
+    assert page.text_content("#save") == "Save (1)"
+    assert page.get_attribute("#tile-1", "aria-selected") == "true"
+
+
 def test_two_fingers_zoom_the_image(meadows: Path, open_page: Open) -> None:
     page = open_page(meadows, 400, has_touch=True)
     page.click("#tile-1")

@@ -297,16 +297,24 @@ export class Gallery {
     return null;
   }
 
+  /** Open or mark the record at a place, also where its tile is still on its way. */
+  async act(name, place) {
+    const { selection } = this;
+    const tile = await this.tileAt(place).catch((error) => this.actions.loaded(explain(error)));
+    if (tile?.position == null || this.selection !== selection) return;
+    if (name === 'mark') this.actions.mark(tile);
+    else if (this.current === place) this.actions.open(place, tile);
+  }
+
   onKey(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !this.total) return;
     const page = this.columns * Math.max(1, Math.floor(this.scroller.clientHeight / this.row));
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns, PageUp: -page, PageDown: page, Home: -this.total, End: this.total }[event.key];
-    const tile = this.tiles.get(this.current);
     const next = this.current + step;
     if (step && event.key.startsWith('Arrow') && (next < 0 || next >= this.total)) event.preventDefault();
     else if (step) this.setCurrent(next);
-    else if (event.key === 'Enter' && tile?.position != null) this.actions.open(this.current, tile);
-    else if ((event.key === 'x' || event.key === ' ') && tile?.position != null) this.actions.mark(tile);
+    else if (event.key === 'Enter') this.act('open', this.current);
+    else if (event.key === 'x' || event.key === ' ') this.act('mark', this.current);
     else return;
     event.preventDefault();
   }
@@ -315,11 +323,9 @@ export class Gallery {
     const node = event.target.closest('[data-place]');
     if (!node) return;
     const place = Number(node.dataset.place);
-    const tile = this.tiles.get(place);
+    const isMark = event.shiftKey || event.ctrlKey || event.metaKey || event.target.closest('.mark');
     this.setCurrent(place);
-    if (tile?.position == null) return;
-    if (event.shiftKey || event.ctrlKey || event.metaKey || event.target.closest('.mark')) this.actions.mark(tile);
-    else this.actions.open(place, tile);
+    this.act(isMark ? 'mark' : 'open', place);
   }
 
   /** Show the frame of an episode that the pointer chooses. */
