@@ -38,12 +38,13 @@ __getattr__, __dir__, __all__ = lazy_names(
             "carried_class_names class_names_in_json class_names_of is_label "
             "label_map_to_bytes labels_to_bytes read_label_map read_labels"
         ),
+        "layers": "LAYERS_FOLDER Layer ShardEntry",
         "locating": (
             "ListedFolder Located Paths as_places check_split detect_foreign_folder locate "
             "locate_each locate_whole looks_like_records split_names"
         ),
         "manifest": (
-            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location listed_digest "
+            "BegunNote MANIFEST_NAME Manifest begun_location listed_digest "
             "read_begun_note read_manifest"
         ),
         "measuring": "readable_counts readable_values",
@@ -53,7 +54,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "is_shard_name is_split_name is_split_slice parse_shard_name part_name "
             "shard_name split_of split_of_part split_word standard_name tells_split"
         ),
-        "opening": "dataset_of open open_around_defects",
+        "opening": "dataset_of open open_around_defects open_packed",
         "parts": (
             "ShardRange blocks_of part_for_task part_from_task shard_for_task shard_from_task"
         ),

@@ -73,6 +73,9 @@ from recordsmith.dataset.labels import label_map_to_bytes as label_map_to_bytes
 from recordsmith.dataset.labels import labels_to_bytes as labels_to_bytes
 from recordsmith.dataset.labels import read_label_map as read_label_map
 from recordsmith.dataset.labels import read_labels as read_labels
+from recordsmith.dataset.layers import LAYERS_FOLDER as LAYERS_FOLDER
+from recordsmith.dataset.layers import Layer as Layer
+from recordsmith.dataset.layers import ShardEntry as ShardEntry
 from recordsmith.dataset.locating import ListedFolder as ListedFolder
 from recordsmith.dataset.locating import Located as Located
 from recordsmith.dataset.locating import Paths as Paths
@@ -87,7 +90,6 @@ from recordsmith.dataset.locating import split_names as split_names
 from recordsmith.dataset.manifest import MANIFEST_NAME as MANIFEST_NAME
 from recordsmith.dataset.manifest import BegunNote as BegunNote
 from recordsmith.dataset.manifest import Manifest as Manifest
-from recordsmith.dataset.manifest import ShardEntry as ShardEntry
 from recordsmith.dataset.manifest import begun_location as begun_location
 from recordsmith.dataset.manifest import listed_digest as listed_digest
 from recordsmith.dataset.manifest import read_begun_note as read_begun_note
@@ -118,6 +120,7 @@ from recordsmith.dataset.names import tells_split as tells_split
 from recordsmith.dataset.opening import dataset_of as dataset_of
 from recordsmith.dataset.opening import open as open  # noqa: A004 - named as users say it
 from recordsmith.dataset.opening import open_around_defects as open_around_defects
+from recordsmith.dataset.opening import open_packed as open_packed
 from recordsmith.dataset.parts import ShardRange as ShardRange
 from recordsmith.dataset.parts import blocks_of as blocks_of
 from recordsmith.dataset.parts import part_for_task as part_for_task

@@ -225,7 +225,7 @@ def _shard_column(
 
     is_near: whether it must be next to the shard, whatever its size and store.
     """
-    name = f"{measure} {key}"
+    shard, name = shard.holding(key), f"{measure} {key}"
     info = shard.info()
     near, cached = _locations(shard, info)
     kept = _load(shard, info, [near] if is_near else [near, cached])
@@ -246,12 +246,19 @@ def _shard_column(
 
 def kept_values(shard: Shard, keys: Iterable[str]) -> dict[str, ShardColumn]:
     """Return the kept values of features of each record, without reading a payload."""
-    kept = None
-    with suppress(FileAccessError, DataError):
-        info = shard.info()
-        kept = _load(shard, info, [*_locations(shard, info)])
-    columns = {} if kept is None else kept.columns
-    return {key: columns[name] for key in keys if (name := f"value {key}") in columns}
+    by_file: dict[Shard, list[str]] = {}
+    alone = shard.alone()
+    for key in keys:
+        holder = shard.holding(key)
+        by_file.setdefault(holder if holder in shard.layers else alone, []).append(key)
+    found: dict[str, ShardColumn] = {}
+    for file, own in by_file.items():
+        with suppress(FileAccessError, DataError):
+            info = file.info()
+            kept = _load(file, info, [*_locations(file, info)])
+            columns = {} if kept is None else kept.columns
+            found |= {key: columns[name] for key in own if (name := f"value {key}") in columns}
+    return found
 
 
 def wrong_columns(shard: Shard, kinds: Mapping[str, str]) -> tuple[Location, list[str]]:
@@ -259,7 +266,7 @@ def wrong_columns(shard: Shard, kinds: Mapping[str, str]) -> tuple[Location, lis
 
     Reads the records once for each column, uses no index, and writes nothing.
     """
-    shard = copy(shard)
+    shard = copy(shard.alone())
     shard.keeps_index = False
     info = shard.info()
     near, _ = _locations(shard, info)

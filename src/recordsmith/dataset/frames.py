@@ -13,7 +13,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from recordsmith.format.wire import (
     scan,
 )
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
-from recordsmith.support.buffers import Int64Array
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_BYTES = 16 << 10  # of records, on average: mapping is faster
@@ -145,6 +145,23 @@ class ReadFrames:
         return end <= self._size_bytes
 
 
+class HeldFrames:
+    """Reads frames of a file that is in memory, as `MappedFrames`."""
+
+    def __init__(self, data: BytesLike) -> None:
+        self._data = as_view(data)
+
+    def lengths(self) -> Int64Array:
+        """Return the sizes of all payloads up to the first defect: int64, (count,)."""
+        return scan(self._data, check_payloads=False).lengths
+
+    def view(self, begin: int, end: int) -> memoryview | None:
+        return self._data[begin:end] if end <= len(self._data) else None
+
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
+        return gather(self._data, *frames, out, whole=whole)
+
+
 class RemoteFrames:
     """Reads frames of one version of an object over a network."""
 
@@ -161,6 +178,9 @@ class RemoteFrames:
             return None
         data = self.store.read(*self.range(begin, end))
         return memoryview(data) if len(data) == end - begin else None
+
+
+OpenFrames: TypeAlias = MappedFrames | ReadFrames | HeldFrames | RemoteFrames
 
 
 class _Run(NamedTuple):

@@ -32,6 +32,7 @@ from recordsmith.dataset.labels import (
     read_label_map,
     read_labels,
 )
+from recordsmith.dataset.layers import ShardEntry
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -79,6 +80,9 @@ _DOCUMENT = re.compile(
 _NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
 _PEEKS, _REMOTE_PEEKS = 64, 2  # files of a suffix
 _MAX_PEEKS, _MAX_REMOTE_PEEKS = 1024, 16
+HELD_BYTES = 64 << 20
+"""A layer over a network of at most this size is kept in memory."""
+
 _MAX_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -94,9 +98,9 @@ class MissingShard(NamedTuple):
 class ListedFolder:
     """A folder and the names in its listing. It is listed on first use."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, entries: dict[str, FolderEntry] | None = None) -> None:
         self.location = location
-        self._entries: dict[str, FolderEntry] | None = None
+        self._entries = entries
 
     @property
     def entries(self) -> dict[str, FolderEntry]:
@@ -718,20 +722,46 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
     return [number for number in range(stop) if number not in numbers][:_MAX_MISSING]
 
 
+def locate_packed(folder: Location, manifest: Manifest) -> Located:
+    """Find the shards of a manifest that is not the one in the folder."""
+    return _packed(folder, manifest, ListedFolder(folder) if folder.store.can_list else None)
+
+
 def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None = None) -> Located:
-    """The shards of a manifest; of a folder that cannot be listed, all of them."""
+    """The shards of a manifest, with layers; of a folder that cannot be listed, all of them."""
+    layers = [
+        (layer, None if listing is None else _listed(folder / layer.folder))
+        for layer in manifest.layers
+    ]
     shards = []
     missing = []
+
+    def find(
+        folder: Location, listing: ListedFolder | None, entry: ShardEntry, split: str, **known: Any
+    ) -> Shard | None:
+        if listing is None:
+            return Shard(folder / entry.file, split, entry=entry, **known)
+        if listing.has(entry.file):
+            return listing.shard(entry.file, split, entry=entry, **known)
+        problem = f"the manifest lists {entry.file}, which is missing"
+        missing.append(_missing_shard(split, folder / entry.file, problem))
+        return None
+
     for split, entries in manifest.splits.items():
         for entry in entries:
-            known: Any = {"entry": entry, "compression": manifest.compression}
-            if listing is None:
-                shards.append(Shard(folder / entry.file, split, **known))
-            elif listing.has(entry.file):
-                shards.append(listing.shard(entry.file, split, **known))
-            else:
-                problem = f"the manifest lists {entry.file}, which is missing"
-                missing.append(_missing_shard(split, folder / entry.file, problem))
+            shard = find(folder, listing, entry, split, compression=manifest.compression)
+            if shard is None:
+                continue
+            shards.append(shard)
+            for layer, listed in layers:
+                own = layer.shards.get(entry.key)
+                if own is None:
+                    continue
+                part = find(folder / layer.folder, listed, own, split, compression="none")
+                if part is not None:
+                    part.features = frozenset(layer.features)
+                    part.is_held = part.is_remote and layer.size_bytes <= HELD_BYTES
+                    shard.layers += (part,)
     return Located(
         shards,
         manifest,
@@ -741,6 +771,15 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
         listing=listing,
         keypoint_classes=manifest.keypoint_classes,
     )
+
+
+def _listed(folder: Location) -> ListedFolder:
+    """A folder that may be missing: nothing is in it then."""
+    listed = ListedFolder(folder)
+    with suppress(MissingFileError):
+        _ = listed.entries
+        return listed
+    return ListedFolder(folder, {})
 
 
 def looks_like_records(location: Location) -> bool:

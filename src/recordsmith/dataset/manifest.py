@@ -31,6 +31,7 @@ from recordsmith.dataset.keypoint_classes import (
     keypoint_classes_to_json,
 )
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
+from recordsmith.dataset.layers import LAYERS_FOLDER, Layer, ShardEntry
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import COMPRESSIONS, Compression
@@ -55,16 +56,7 @@ LONGEST_NAME_BYTES = 255
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 _MIN_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
-_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
-
-
-class ShardEntry(msgspec.Struct, frozen=True):
-    """The entry of one shard in the manifest. crc32c is over the bytes of the file."""
-
-    file: str
-    record_count: int
-    size_bytes: int
-    crc32c: int
+_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, LAYERS_FOLDER, *INTERNAL_NAMES)
 
 
 @dataclass(frozen=True)
@@ -78,6 +70,7 @@ class Manifest:
     keypoint_classes: what the keypoints of objects are, by the label of their class.
     provenance: source, seed, options and fingerprint of the plan.
     arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
+    layers: features in files of their own, in the order in which they are read.
     stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
@@ -89,6 +82,7 @@ class Manifest:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrow_schema: str | None = None
     keypoint_classes: KeypointClasses = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -190,6 +184,8 @@ class Manifest:
         }
         if self.keypoint_classes:
             document["keypoint_classes"] = keypoint_classes_to_json(self.keypoint_classes)
+        if self.layers:
+            document["layers"] = [layer.to_json() for layer in self.layers]
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
@@ -291,15 +287,7 @@ def _parse(document: Any) -> Manifest:
     if document["version"] != VERSION:
         raise ValueError(f"the version is {document['version']!r:.40}, expected {VERSION}")
     splits = {
-        line_in_json(split): tuple(
-            ShardEntry(
-                _shard_name(shard["file"]),
-                count_in_json(shard["records"]),
-                count_in_json(shard["size_bytes"]),
-                _checksum(shard["crc32c"]),
-            )
-            for shard in shards
-        )
+        line_in_json(split): tuple(map(_entry_in_json, shards))
         for split, shards in document["splits"].items()
     }
     files = Counter(shard.file for shards in splits.values() for shard in shards)
@@ -320,7 +308,42 @@ def _parse(document: Any) -> Manifest:
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
         keypoint_classes_in_json(document.get("keypoint_classes", {})),
+        _layers_in_json(document.get("layers", []), splits),
         document.get("records"),
+    )
+
+
+def _layers_in_json(
+    documents: Any, splits: Mapping[str, tuple[ShardEntry, ...]]
+) -> tuple[Layer, ...]:
+    counts = {shard.key: shard.record_count for shards in splits.values() for shard in shards}
+    layers = []
+    for document in documents:
+        shards = {}
+        for shard in document["shards"]:
+            key = _checksum(shard["of_crc32c"]), count_in_json(shard["of_size_bytes"])
+            shards[key] = _entry_in_json(shard)
+            if shards[key].record_count != counts.get(key):
+                raise ValueError(f"{shard['file']!r} of a layer belongs to no shard")
+        layers.append(
+            Layer(
+                _plain_name(document["name"]),
+                tuple(map(str, document["features"])),
+                tuple(map(str, document["hidden"])),
+                shards,
+            )
+        )
+    if len({layer.name for layer in layers}) < len(layers):
+        raise ValueError("two layers have the same name")
+    return tuple(layers)
+
+
+def _entry_in_json(shard: Any) -> ShardEntry:
+    return ShardEntry(
+        _shard_name(shard["file"]),
+        count_in_json(shard["records"]),
+        count_in_json(shard["size_bytes"]),
+        _checksum(shard["crc32c"]),
     )
 
 

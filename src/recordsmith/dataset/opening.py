@@ -23,15 +23,17 @@ from recordsmith.dataset.locating import (
     as_places,
     check_split,
     locate,
+    locate_packed,
     locate_whole,
     split_names,
 )
+from recordsmith.dataset.manifest import Manifest
 from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.format.example import Schema
-from recordsmith.stores import is_url, remote
+from recordsmith.stores import Location, is_url, remote
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.explaining import explain_unknown
 
@@ -113,6 +115,13 @@ def open_around_defects(paths: Paths) -> tuple[Dataset, list[DataError]]:
             defects.append(error)
             shards.append(Shard(shard.location, shard.split))
     return _dataset(replace(located, shards=shards), None, paths), defects
+
+
+def open_packed(folder: Location, manifest: Manifest) -> Dataset:
+    """Open the dataset of a folder as if it had another manifest."""
+    located = locate_packed(folder, manifest)
+    located.check_whole()
+    return _dataset(located, None, folder)
 
 
 def _with_options(

@@ -172,6 +172,10 @@ def shard_for_task(shard: Shard) -> dict[str, Any]:
         "size_bytes": size_bytes,
         "version": version,
         "may_have_index": shard.may_have_index,
+        "layers": [
+            {**shard_for_task(layer), "features": layer.features, "is_held": layer.is_held}
+            for layer in shard.layers
+        ],
     }
 
 
@@ -197,9 +201,13 @@ def shard_from_task(task: Mapping[str, Any]) -> Shard:
                 remedy="Check that nothing writes to it, and that all machines see the same disk.",
             )
     may_have_index = task["may_have_index"]
-    return Shard(
+    shard = Shard(
         location, task["split"], entry=task["entry"], listed=listed, may_have_index=may_have_index
     )
+    shard.layers = tuple(map(shard_from_task, task["layers"]))
+    shard.features = task.get("features", frozenset())
+    shard.is_held = task.get("is_held", False)
+    return shard
 
 
 def part_for_task(part: ShardRange) -> dict[str, Any]:

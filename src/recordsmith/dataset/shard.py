@@ -18,13 +18,12 @@ import numpy.typing as npt
 from recordsmith.dataset.frames import (
     SMALL_BYTES,
     FrameRows,
-    MappedFrames,
-    ReadFrames,
-    RemoteFrames,
+    HeldFrames,
+    OpenFrames,
     open_frames,
     walk,
 )
-from recordsmith.dataset.manifest import ShardEntry
+from recordsmith.dataset.layers import ShardEntry, join_blocks
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
@@ -60,7 +59,14 @@ from recordsmith.support.threads import renew_in_children
 
 
 class Shard:
-    """One `.tfrecord` file. Thread-safe."""
+    """One `.tfrecord` file, with the layers of its records. Thread-safe.
+
+    Attributes:
+        layers: the shards of its layers, whose records are read behind its own. Size, index and
+            file are those of the shard alone.
+        features: what a layer has, if this is a shard of one.
+        is_held: whether a file over a network is read once, and kept in memory.
+    """
 
     def __init__(
         self,
@@ -90,6 +96,9 @@ class Shard:
         self._info = listed if self.is_remote and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
+        self.layers: tuple[Shard, ...] = ()
+        self.features: frozenset[str] = frozenset()
+        self.is_held = False
         # what is known without reading
         self.known_record_count = None if entry is None else entry.record_count
         self.known_compression = compression
@@ -98,7 +107,7 @@ class Shard:
 
     def _reset(self) -> None:
         self._index: ShardIndex | None = None
-        self._frames: MappedFrames | ReadFrames | RemoteFrames | None = None
+        self._frames: OpenFrames | None = None
         self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
@@ -163,6 +172,8 @@ class Shard:
         size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
         self._listed_bytes = None
         self._compare_size(size)
+        for layer in self.layers:
+            layer.check_size()
         max_count = max_bytes(size, self.compression) // FRAME_BYTES
         if self.entry.record_count > max_count:
             raise CorruptDataError(
@@ -218,9 +229,23 @@ class Shard:
         """
         other, index = copy(self), self._index
         other.location = self.location.absolute()
+        other.layers = tuple(layer.portable(number) for layer in self.layers)
         if index is not None and number < index.record_count:
             other.known_offset = number, int(index.offsets[number])
         return other
+
+    def alone(self) -> Shard:
+        """Return the shard without its layers."""
+        if not self.layers:
+            return self
+        other = copy(self)
+        other.layers = ()
+        return other
+
+    def holding(self, key: str) -> Shard:
+        """Return the file with the values of a feature: the last layer with it, or the shard."""
+        having = (layer for layer in reversed(self.layers) if key in layer.features)
+        return next(having, None) or self.alone()
 
     def _offset_of(self, number: int) -> int:
         if self.known_offset is not None and self.known_offset[0] == number:
@@ -232,6 +257,8 @@ class Shard:
     @property
     def is_prepared(self) -> bool:
         """Whether its index is in memory and, over a network, its version is known."""
+        if not all(layer.is_prepared for layer in self.layers):
+            return False
         return self._index is not None and not (self._info is None and self.is_remote)
 
     def prepare(self) -> None:
@@ -239,11 +266,17 @@ class Shard:
         if self.is_remote:
             self.info()
         _ = self.index
+        for layer in self.layers:
+            layer.prepare()
 
     @property
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use."""
         with self._lock:
+            if self._index is None and self.is_held:
+                frames = self.open_frames()
+                assert isinstance(frames, HeldFrames)
+                self._index = ShardIndex.from_lengths(frames.lengths(), "none")
             if self._index is None and self.keeps_index:
                 self._index = self._load_index()
             if self._index is None:
@@ -273,6 +306,15 @@ class Shard:
         A defect is raised after all records before it. Without `stop`, reads to the end and
         compares the number of records with the manifest.
         """
+        own = self._own_blocks(start, stop, check_payloads=check_payloads)
+        if not self.layers:
+            return own
+        others = (shard.blocks(start, stop, check_payloads=check_payloads) for shard in self.layers)
+        return join_blocks([own, *others])
+
+    def _own_blocks(
+        self, start: int, stop: int | None, *, check_payloads: bool
+    ) -> Iterator[RecordBlock]:
         compression = self.known_compression
         skip_bytes = 0
         if start and self.compression == "none":
@@ -342,6 +384,12 @@ class Shard:
 
         Over a network, a record that fails verification is read again.
         """
+        if self.layers:
+            parts = [self._read_own(number), *(layer.read(number) for layer in self.layers)]
+            return memoryview(b"".join(parts))
+        return self._read_own(number)
+
+    def _read_own(self, number: int) -> memoryview:
         self._check_plain()
         if self.is_remote:
             with suppress(DataError):
@@ -349,7 +397,14 @@ class Shard:
         return self._read_at(number)
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
-        """The payload sizes of some records according to the index: int64, (count,)."""
+        """The payload sizes of some records according to the indexes: int64, (count,)."""
+        sizes = self.own_sizes(numbers)
+        for layer in self.layers:
+            sizes += layer.own_sizes(numbers)
+        return sizes
+
+    def own_sizes(self, numbers: Int64Array) -> Int64Array:
+        """The sizes of some records without those of layers: int64, (count,)."""
         offsets = self._offsets_of(numbers)
         return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
 
@@ -469,11 +524,15 @@ class Shard:
                 raise error
         raise self._changed_error(number)
 
-    def open_frames(self) -> MappedFrames | ReadFrames | RemoteFrames:
+    def open_frames(self) -> OpenFrames:
         """Return what reads frames of the file at random."""
         with self._lock:
             if self._frames is None:
                 info = self.info() if self.is_remote else None
+                if self.is_held and info is not None:
+                    data = self.location.store.read(info.key, 0, info.size_bytes, info.version)
+                    self._frames = HeldFrames(data)
+                    return self._frames
                 self._frames = open_frames(self.location, may_map=self._may_be_mapped, info=info)
             return self._frames
 

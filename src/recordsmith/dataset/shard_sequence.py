@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
+from recordsmith.dataset.layers import joined_block
 from recordsmith.dataset.shard import Shard
 from recordsmith.format.example import BytesArray
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
@@ -165,7 +166,8 @@ class ShardSequence:
     def read(self, position: int) -> tuple[Shard, int, memoryview]:
         """Return the shard of a position, the number in it, and the payload."""
         shard, number = self.find(position)
-        self.opened.use(shard)
+        for file in (shard, *shard.layers):
+            self.opened.use(file)
         return shard, number, shard.read(number)
 
 
@@ -185,10 +187,10 @@ def gather(
     """
     remote: list[tuple[ShardGroup, RemoteFrames, FrameRows]] = []
     failed: list[tuple[ShardGroup, FrameRows, int]] = []
-    for group in groups:
+    for group, own_places in _by_file(groups, places):
         shard = group.shard
         try:
-            rows = shard.frame_rows(group.numbers, places[group.members])
+            rows = shard.frame_rows(group.numbers, own_places)
         except DataError as error:
             if faults is None:
                 raise
@@ -217,6 +219,19 @@ def gather(
                 raise
             # without the traceback, which would keep the buffer alive
             faults[_members(group, places)[row]] = error.with_traceback(None)
+
+
+def _by_file(
+    groups: Sequence[ShardGroup], places: Int64Array
+) -> Iterator[tuple[ShardGroup, Int64Array]]:
+    """Yield the groups of each file, also of layers, and where its parts of the payloads go."""
+    for group in groups:
+        own, shard = places[group.members], group.shard
+        yield group, own
+        for layer in shard.layers:
+            own = own + shard.own_sizes(group.numbers)
+            shard = layer
+            yield group._replace(shard=layer), own
 
 
 def _members(group: ShardGroup, places: Int64Array) -> list[int]:
@@ -305,9 +320,13 @@ def _read_together(
 ) -> tuple[RecordBlock, Int64Array, DataError | None]:
     """Return the frames up to the first damaged one, and its error."""
     faults: Faults = {}
-    frames = gather_payloads(records, positions, faults=faults, whole=True)
+    has_layers = any(shard.layers for shard in records.shards)
+    frames = gather_payloads(records, positions, faults=faults, whole=not has_layers)
     first = min(faults, default=len(positions))
     offsets = frames.offsets[: first + 1]
+    if has_layers:
+        joined = joined_block(as_view(frames.buffer), np.diff(offsets), 0)
+        return joined, positions[:first], faults.get(first)
     starts, lengths = offsets[:-1] + HEADER_BYTES, np.diff(offsets) - FRAME_BYTES
     block = RecordBlock(as_view(frames.buffer), starts, lengths, 0, 0)
     return block, positions[:first], faults.get(first)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.arrow.library import ArrowStream
-from recordsmith.dataset.manifest import ShardEntry
+from recordsmith.dataset.layers import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,

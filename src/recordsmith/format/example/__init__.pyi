@@ -29,6 +29,7 @@ from recordsmith.format.example.spans import context_as_example as context_as_ex
 from recordsmith.format.example.spans import delimited as delimited
 from recordsmith.format.example.spans import field_spans as field_spans
 from recordsmith.format.example.spans import step_counts as step_counts
+from recordsmith.format.example.spans import with_features as with_features
 from recordsmith.format.example.values import BytesArray as BytesArray
 from recordsmith.format.example.values import Column as Column
 from recordsmith.format.example.values import RaggedArray as RaggedArray

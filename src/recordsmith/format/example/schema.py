@@ -345,6 +345,30 @@ class Schema:
         others = Schema(self.payload, self.record_count - old.record_count, rest)
         return Schema.merged([others, new])
 
+    def covered(self, layer: Schema) -> Schema:
+        """Return the schema of these records after a layer gave them its features.
+
+        Args:
+            layer: of the Examples of the layer, one for each record.
+        """
+        is_sequence = "context" in self.sections or self.payload == "SequenceExample"
+        name = "context" if is_sequence else "features"
+        section = {**self.sections.get(name, {}), **layer.columns}
+        payload = layer.payload if self.payload == "none" else self.payload
+        return replace(
+            self, payload=payload, sections={**self.sections, name: dict(sorted(section.items()))}
+        )
+
+    def without(self, keys: Collection[str]) -> Schema:
+        """Return the schema of these records without some features, but feature lists."""
+        sections = {
+            name: section
+            if name == "feature_lists"
+            else {key: feature for key, feature in section.items() if key not in keys}
+            for name, section in self.sections.items()
+        }
+        return replace(self, sections=sections)
+
     @property
     def omission(self) -> str | None:
         """Why the schema is incomplete, as a clause; None if it is complete."""

@@ -95,6 +95,7 @@ def step_counts(buffer: BytesLike, starts: Int64Array, lengths: Int64Array, key:
 
 
 _DELIMITED = 2
+_FIRST_MAP = 1 << 3 | _DELIMITED
 
 
 def delimited(number: int, *content: BytesLike) -> bytes:
@@ -149,6 +150,24 @@ def select_features(
         if taken:
             pieces.append(delimited(field, *taken))
     return b"".join(pieces)
+
+
+def with_features(payload: BytesLike, examples: Sequence[BytesLike]) -> bytes:
+    """Return a payload with the features of Examples behind its own, in one map.
+
+    Equal to the payload followed by the Examples; a key that is in several has its last value.
+    """
+    added: list[memoryview] = []
+    for example in examples:
+        view = as_view(example)
+        added += payload_views(view, *field_spans(view, *whole(view), 1)[1:])
+    data = as_view(payload)
+    if not added:
+        return bytes(data)
+    if len(data) and data[0] == _FIRST_MAP:  # the map of features is first, as all writers have it
+        size, start = read_varint(data, 1)
+        return delimited(1, data[start : start + size], *added) + bytes(data[start + size :])
+    return delimited(1, *added) + bytes(data)
 
 
 def whole(data: memoryview) -> tuple[Int64Array, Int64Array]:

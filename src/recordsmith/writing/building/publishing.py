@@ -8,6 +8,7 @@ to finish.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -18,6 +19,7 @@ from recordsmith.dataset import (
     INTERNAL_FOLDER,
     LABEL_MAP_NAME,
     LABELS_NAME,
+    LAYERS_FOLDER,
     MANIFEST_NAME,
     PARTIAL_SUFFIX,
     SIDE_SUFFIXES,
@@ -73,6 +75,7 @@ from recordsmith.writing.building.shards import (
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""
 
+_LAYER_FILE = re.compile(r"[0-9a-f]{8}-[0-9]{1,20}-[0-9a-f]{8}\.tfrecord")
 _REPLACE = f"Choose another folder, or pass {option('overwrite', True)} to replace it."
 
 
@@ -352,6 +355,10 @@ def _check_all_there(folder: Location, note: BegunNote) -> None:
         )
         if shard.size_bytes not in places:
             raise _lost_error(folder / shard.file)
+    for layer in manifest.layers:
+        for shard in layer.shards.values():
+            if not (place := folder / layer.folder / shard.file).exists():
+                raise _lost_error(place)
     for file in (*_shard_files(manifest), *note.renamed, *note.renamed.values(), *note.replaced):
         if not is_shard_name(file):
             raise CorruptDataError(
@@ -412,7 +419,7 @@ def _publish_waiting(
             with suppress(MissingFileError):  # a killed job has moved it
                 old.move(new)
         # the manifest is the last of them
-        _move_new_files(folder, [*_shard_files(manifest), *small_files])
+        move_new_files(folder, [*_shard_files(manifest), *small_files])
         _finish(folder, manifest)
 
 
@@ -464,7 +471,7 @@ def _renamed_files(folder: Location, renamed: Mapping[str, str]) -> list[tuple[L
     ]
 
 
-def _move_new_files(folder: Location, files: Iterable[str]) -> None:
+def move_new_files(folder: Location, files: Iterable[str]) -> None:
     """Rename new files and what is kept of shards, without those that a killed job has renamed."""
     waiting = {entry.name for entry in _objects((folder / INTERNAL_FOLDER).without_links())}
     for file in files:
@@ -525,11 +532,39 @@ def _remove(folder: Location, names: Iterable[str]) -> None:
 
 def _finish(folder: Location, manifest: Manifest) -> None:
     folder.store.sync(folder.key)
+    _remove_unlisted_layers(folder, manifest)
     notes = {done_location(folder, file).name for file in _shard_files(manifest)}
     with suppress(MissingFileError):  # the folder
         internal = folder / INTERNAL_FOLDER
         _remove_listed(internal, [entry for entry in _objects(internal) if entry.name in notes])
     claims.release(folder)
+
+
+def _remove_unlisted_layers(folder: Location, manifest: Manifest) -> None:
+    """Remove files of layers that the manifest does not list: of an earlier one or a killed job."""
+    listed = {
+        layer.name: {shard.file for shard in layer.shards.values()} for layer in manifest.layers
+    }
+    for name in _folders(folder / LAYERS_FOLDER):
+        place = (folder / LAYERS_FOLDER / name).without_links()
+        for part in (place / INTERNAL_FOLDER, place):
+            unlisted = [
+                part / entry.name
+                for entry in (_objects(part) if part.is_folder() else ())
+                if (match := _LAYER_FILE.match(entry.name))
+                and (match[0] not in listed.get(name, ()) or entry.name.endswith(PARTIAL_SUFFIX))
+            ]
+            for_each(unlisted, Location.delete, folder)
+            part.store.remove_empty_folder(part.key)
+    if not manifest.layers:
+        folder.store.remove_empty_folder((folder / LAYERS_FOLDER).key)
+
+
+def _folders(folder: Location) -> list[str]:
+    if not folder.is_folder():
+        return []
+    entries = folder.without_links().list_entries()
+    return [entry.name for entry in entries if entry.kind == "folder"]
 
 
 def _objects(folder: Location) -> list[FolderEntry]:

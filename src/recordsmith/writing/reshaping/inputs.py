@@ -46,13 +46,14 @@ from recordsmith.dataset import (
     split_names,
 )
 from recordsmith.format.example import Schema
-from recordsmith.format.wire import FRAME_BYTES, Compression
+from recordsmith.format.wire import FRAME_BYTES, Compression, encode_record
 from recordsmith.sources import joined_notice, shard_splits
 from recordsmith.stores import Location, ObjectInfo, ScratchFolder, as_folder, as_place
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.words import first_of
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.layers.merging import merged_records
 
 _NAMED = 5  # files in a notice
 _GROUP_BYTES = 16 << 20  # of scattered records that are read together, from many files
@@ -115,7 +116,8 @@ class Inputs:
             known: tuple[Any, str] = (None, info.version)
             if shard.entry is not None:
                 known = shard.entry.record_count, f"{shard.entry.crc32c:08x}"
-            identities.append([shard.location.name, shard.split, info.size_bytes, *known])
+            layers = [layer.entry.crc32c for layer in shard.layers if layer.entry is not None]
+            identities.append([shard.location.name, shard.split, info.size_bytes, *known, *layers])
         return identities
 
     def versions(self) -> str:
@@ -373,13 +375,17 @@ def named_groups(steps: Iterable[Any]) -> str:
 def open_records(
     inputs: Inputs, folder: Location, workers: WorkerPool, *, is_shared: bool = False
 ) -> tuple[InputRecords, list[str]]:
-    """Return the records of all inputs, decompressed if necessary, and notices.
+    """Return the records of all inputs, decompressed and with their layers inside, and notices.
 
-    Decompressed files lie in the hidden folder of the output, and are removed with other unfinished
-    files. Where the output cannot rename, they lie where this process has its temporary files,
-    unless other machines read them as well (`is_shared`).
+    These files lie in the hidden folder of the output, and are removed with other unfinished files.
+    Where the output cannot rename, they lie where this process has its temporary files, unless
+    other machines read them as well (`is_shared`).
     """
-    packed = [number for number, kind in enumerate(inputs.compressions) if kind != "none"]
+    packed = [
+        number
+        for number, (kind, shard) in enumerate(zip(inputs.compressions, inputs.shards, strict=True))
+        if kind != "none" or shard.layers
+    ]
     workers.total += sum(inputs.infos[number].size_bytes for number in packed)
     is_in_folder = folder.store.can_rename or is_shared or not packed
     scratch = None if is_in_folder else ScratchFolder()
@@ -387,10 +393,14 @@ def open_records(
     unpacked = {number: internal / f"unpacked-{number}{PARTIAL_SUFFIX}" for number in packed}
 
     def unpack(number: int) -> list[str]:
+        shard = inputs.shards[number]
         with unpacked[number].open_write(is_durable=False) as plain:
-            return inputs.shards[number].decompress(
-                lambda block: plain.write(block.frames()), workers.advance
-            )
+            if not shard.layers:
+                return shard.decompress(lambda block: plain.write(block.frames()), workers.advance)
+            for record in merged_records(shard):
+                plain.write(encode_record(record))
+            workers.advance(inputs.infos[number].size_bytes)
+            return []
 
     notices = [*inputs.notices]
     for more in workers.each(unpack, packed):

@@ -1,0 +1,352 @@
+"""`recordsmith.add_layer` and `remove_layer`: features of all records, without writing them again.
+
+The files of a layer are written first, under names that nothing else has; the manifest, which is
+replaced last, lists them. Files that it does not list any more are removed afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    MANIFEST_NAME,
+    ArrowStream,
+    Dataset,
+    Layer,
+    Manifest,
+    Shard,
+    ShardEntry,
+    is_valid_file_name,
+    open_packed,
+    read_begun_note,
+    read_manifest,
+)
+from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import OptionError, located, option
+from recordsmith.support.summaries import Report
+from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import publishing
+from recordsmith.writing.building.shards import open_partial_shard, survey_written
+from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
+from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
+
+_VERSION = 1  # changes if the same command gives other bytes
+
+
+@dataclass(repr=False)
+class LayerReport(Report):
+    """The report of `add_layer` and `remove_layer`.
+
+    folder: the dataset.
+    name: of the layer.
+    features: what the layer has.
+    record_count: number of records of the dataset.
+    missing_count: number of records for which the table has no value.
+    size_bytes: of the files of the layer.
+    notices: about the table.
+    is_new: False if nothing had to be changed.
+    """
+
+    folder: Location
+    name: str
+    features: tuple[str, ...] = ()
+    record_count: int = 0
+    missing_count: int = 0
+    size_bytes: int = 0
+    notices: tuple[str, ...] = ()
+    is_new: bool = True
+
+
+def add_layer(
+    path: PlaceLike,
+    table: PlaceLike | ArrowStream,
+    *,
+    name: str,
+    on: str,
+    features: Mapping[str, str] | None = None,
+    on_name: bool = False,
+    allow_missing: bool = False,
+    overwrite: bool = False,
+    lock: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> LayerReport:
+    """Give the records of a dataset features of a table, without writing the records again.
+
+    Writes a file for each shard to `layers/NAME/` in the folder of the dataset. Whatever reads the
+    dataset by its folder sees the features as if they were in the records; a feature that the
+    records have already gets the new values everywhere. `reshard` makes them part of the records.
+
+    Args:
+        path: the folder of a dataset with a manifest.
+        table: a file (CSV, TSV, JSON Lines, Parquet, Feather, Arrow), or a table of pyarrow,
+            Polars, pandas or DuckDB.
+        name: of the layer, and of its folder.
+        on: which row belongs to which record: a feature that has the values of the column of the
+            same name; FEATURE=COLUMN for another one; position=COLUMN for numbers of records.
+        features: the column for each feature; None for all columns but that of `on`, by their
+            names.
+        on_name: compare only what is behind the last slash, on both sides.
+        allow_missing: allow records without a row or value, which keep what they have, and rows
+            without a record.
+        overwrite: replace a layer of that name.
+        lock: fail on file systems without locks. With False, make sure that no other job changes
+            the dataset.
+        threads: number of threads; None for one per processor, at most 8.
+        progress: called as `progress(done, total)` with the records whose keys are read.
+
+    Returns:
+        A report.
+
+    Raises:
+        OptionError: there is no manifest, or a layer of that name; a column or feature does not
+            exist; values of `on` occur twice, or are of different kinds; records or rows have no
+            partner; a kind differs from that of the feature in the records.
+        SourceError: the table cannot be read.
+        CorruptDataError: a shard is damaged. The dataset is unchanged.
+        FileAccessError: a file cannot be read or written, or the disk is full.
+
+    Example:
+        rs.add_layer("out", "captions.csv", name="captions", on="image/filename=file")
+    """
+    folder = _checked_folder(path)
+    if not is_valid_file_name(name):
+        raise OptionError(option="name", value=name, expected="a name without special characters")
+    values = TableValues(table, features, on, on_name, allow_missing)
+    most = thread_count(threads, most=publishing.WRITING_THREADS)
+    with publishing.locked_folder(folder, needs_lock=lock) as notices:
+        change = _Change(folder, name, WorkerPool(most, None))
+        report = change.add(values, progress, overwrite=overwrite)
+    report.notices += notices
+    return report
+
+
+def remove_layer(path: PlaceLike, name: str, *, lock: bool = True) -> LayerReport:
+    """Remove a layer of a dataset: its records are again what they were without it.
+
+    Args:
+        path: the folder of a dataset with a manifest.
+        name: of the layer.
+        lock: as in `add_layer`.
+
+    Raises:
+        OptionError: there is no manifest, or no layer of that name.
+        FileAccessError: a file cannot be read or written.
+
+    Example:
+        rs.remove_layer("out", "captions")
+    """
+    folder = _checked_folder(path)
+    with publishing.locked_folder(folder, needs_lock=lock) as notices:
+        report = _Change(folder, name, WorkerPool(1, None)).remove()
+    report.notices += notices
+    return report
+
+
+def _checked_folder(path: PlaceLike) -> Location:
+    folder = as_folder(path)
+    publishing.check_folder(folder)
+    if not folder.is_folder():
+        raise OptionError(f"no such folder: {folder}", option="path", value=str(folder))
+    return folder
+
+
+@dataclass
+class _Change:
+    """A change of one layer, with the folder locked."""
+
+    folder: Location
+    name: str
+    workers: WorkerPool
+
+    def add(
+        self, values: TableValues, progress: Progress | None, *, overwrite: bool
+    ) -> LayerReport:
+        manifest, base = self._manifest()
+        earlier = manifest
+        if self._find(manifest) is not None:
+            if not overwrite:
+                raise OptionError(
+                    f"{self.folder} has a layer {self.name!r}",
+                    option="name",
+                    value=self.name,
+                    remedy=f"Choose another name, or pass {option('overwrite', True)}.",
+                )
+            manifest = self._without(manifest)
+        dataset = open_packed(self.folder, manifest)
+        joined = join_table(dataset, values, progress)
+        job = fingerprint([_VERSION, base, self.name, joined.identity])
+        step: dict[str, Any] = {
+            "command": "layers add",
+            "fingerprint": job,
+            "base": base,
+            "layer": self.name,
+            "features": list(joined.features),
+            "notices": list(joined.notices),
+        }
+        with publishing.claimed_folder(self.folder, job, [], earlier=earlier, base=base) as claimed:
+            layer, schemas = self._write(claimed, dataset, joined, job)
+            made = manifest.changed(
+                step,
+                layers=(*manifest.layers, layer),
+                schema=manifest.schema.covered(Schema.merged(schemas.values())),
+                schemas={
+                    split: schema.covered(schemas[split])
+                    for split, schema in manifest.schemas.items()
+                },
+                class_names=joined.class_names,
+                arrow_schema=None,
+            )
+            self._publish(claimed, made, base)
+        return LayerReport(
+            self.folder,
+            self.name,
+            joined.features,
+            made.record_count,
+            joined.missing_count,
+            layer.size_bytes,
+            joined.notices,
+        )
+
+    def remove(self) -> LayerReport:
+        manifest, base = self._manifest()
+        layer = self._find(manifest)
+        if layer is None:
+            names = [layer.name for layer in manifest.layers]
+            raise OptionError(
+                f"{self.folder} has no layer {self.name!r}",
+                option="name",
+                value=self.name,
+                expected=f"one of {', '.join(names)}" if names else "a dataset with layers",
+            )
+        made = self._without(manifest)
+        job = fingerprint([_VERSION, base, self.name])
+        step = {
+            "command": "layers remove",
+            "fingerprint": job,
+            "base": base,
+            "layer": self.name,
+            "features": list(layer.features),
+        }
+        with publishing.claimed_folder(
+            self.folder, job, [], earlier=manifest, base=base
+        ) as claimed:
+            self._publish(claimed, made.changed(step), base)
+        return LayerReport(self.folder, self.name, layer.features, made.record_count)
+
+    def _manifest(self) -> tuple[Manifest, str]:
+        """Return the manifest of the dataset, and its digest."""
+        note = read_begun_note(self.folder)
+        if note is not None and note.base and publishing.is_publishing(self.folder, note):
+            raise publishing.interrupted_error(self.folder)
+        manifest = read_manifest(self.folder)
+        if manifest is None:
+            raise OptionError(
+                f"{self.folder} has no {MANIFEST_NAME}",
+                option="path",
+                value=str(self.folder),
+                remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
+                "reshard` makes one of other files.",
+            )
+        document = read_document(self.folder / MANIFEST_NAME, NOTE_BYTES)
+        return manifest, fingerprint_bytes(document)
+
+    def _find(self, manifest: Manifest) -> Layer | None:
+        return next((layer for layer in manifest.layers if layer.name == self.name), None)
+
+    def _without(self, manifest: Manifest) -> Manifest:
+        """Return the manifest without the layer; reads the shards if it hid features of theirs."""
+        gone = self._find(manifest)
+        assert gone is not None
+        left = dataclasses.replace(
+            manifest, layers=tuple(layer for layer in manifest.layers if layer is not gone)
+        )
+        others = {key for layer in left.layers for key in layer.features}
+        if gone.hidden or others.intersection(gone.features):
+            schemas = _survey_splits(open_packed(self.folder, left), self.workers)
+            return dataclasses.replace(
+                left, schema=Schema.merged(schemas.values()), schemas=schemas
+            )
+        return dataclasses.replace(
+            left,
+            schema=left.schema.without(gone.features),
+            schemas={
+                split: schema.without(gone.features) for split, schema in left.schemas.items()
+            },
+        )
+
+    def _write(
+        self, folder: Location, dataset: Dataset, joined: JoinedRows, job: str
+    ) -> tuple[Layer, dict[str, Schema]]:
+        """Write the files of the layer; return it, and the schema of its records by split."""
+        layer = Layer(
+            self.name,
+            joined.features,
+            tuple(key for key in joined.features if key in dataset.schema.columns),
+            {},
+        )
+        target = folder / layer.folder
+        starts = offsets_from_lengths([shard.record_count for shard in dataset.shards]).tolist()
+
+        def write(number: int) -> tuple[ShardEntry, Schema]:
+            shard, start, stop = dataset.shards[number], starts[number], starts[number + 1]
+            assert shard.entry is not None
+            file = layer_file(shard.entry, job)
+            with open_partial_shard(target, file, "none") as writer:
+                for data, offsets in joined.blocks(start, stop):
+                    writer.write_slices(data, offsets)
+                    self.workers.check()
+                schema = survey_written(writer, joined.features)
+                return writer.entry(), schema.packed()
+
+        results = self.workers.each(write, range(len(dataset.shards)))
+        publishing.move_new_files(target, [entry.file for entry, _ in results])
+        parts: dict[str, list[Schema]] = {}
+        shards: dict[tuple[int, int], ShardEntry] = {}
+        for shard, (entry, schema) in zip(dataset.shards, results, strict=True):
+            assert shard.entry is not None
+            if shards.setdefault(shard.entry.key, entry) != entry:
+                raise OptionError(
+                    f"{shard.location} and another shard have the same bytes, so that a layer "
+                    "cannot tell them apart",
+                    option="path",
+                    value=str(self.folder),
+                    remedy="Write the dataset again with `recordsmith reshard`.",
+                )
+            parts.setdefault(shard.split, []).append(schema)
+        layer = Layer(layer.name, layer.features, layer.hidden, shards)
+        return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
+
+    def _publish(self, folder: Location, manifest: Manifest, base: str) -> None:
+        publishing.publish_dataset(
+            folder, manifest, has_label_map=(folder / LABEL_MAP_NAME).exists(), base=base
+        )
+
+
+def layer_file(shard: ShardEntry, job: str) -> str:
+    """The name of the file of a layer for a shard, as one job writes it."""
+    return f"{shard.crc32c:08x}-{shard.size_bytes}-{job[:8]}.tfrecord"
+
+
+def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:
+    parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
+    for shard, schema in zip(
+        dataset.shards, workers.each(survey_shard, dataset.shards), strict=True
+    ):
+        parts[shard.split].append(schema)
+    return {split: Schema.merged(schemas) for split, schemas in parts.items()}
+
+
+def survey_shard(shard: Shard) -> Schema:
+    """Return the schema of the records of a shard."""
+    survey = SchemaSurvey()
+    for block in shard.blocks():
+        with located(shard.location, block.position):
+            survey.update(block.buffer, block.starts, block.lengths)
+    return survey.finish().packed()
