@@ -1,0 +1,1 @@
+"""Values of tables for the records of a dataset, found by a key."""
