@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "boxes.formats.yolo": "Yolo",
         "class_folders.captioned_images": "CaptionedImages",
         "class_folders.image_folder": "ImageFiles ImageFolder",
-        "classes": "Classes check_class_names",
+        "classes": "Classes check_class_names numbered_classes_notice",
         "detection": "Detection detect",
         "files.images": "has_image_name image_features",
         "files.known_names": "LEROBOT_INFO_NAME",

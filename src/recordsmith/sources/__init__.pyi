@@ -28,6 +28,7 @@ from recordsmith.sources.class_folders.image_folder import ImageFiles as ImageFi
 from recordsmith.sources.class_folders.image_folder import ImageFolder as ImageFolder
 from recordsmith.sources.classes import Classes as Classes
 from recordsmith.sources.classes import check_class_names as check_class_names
+from recordsmith.sources.classes import numbered_classes_notice as numbered_classes_notice
 from recordsmith.sources.detection import Detection as Detection
 from recordsmith.sources.detection import detect as detect
 from recordsmith.sources.files.images import has_image_name as has_image_name

@@ -294,7 +294,7 @@ def test_equal_hashes_are_no_match(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     joined = join_table(dataset, values("ad", "cd"))
     assert [example.get("v") for example in merged(dataset, joined)] == [None, [1], [1]]
-    with raises(OptionError, option="on", match="same hash"):
+    with raises(OptionError, option="on", match="hash alike"):
         join_table(dataset, values("ad", "ab"))
 
 
