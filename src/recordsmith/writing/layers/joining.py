@@ -7,17 +7,26 @@ is verified with the keys. An int64 key is its own hash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.format.example import BytesArray, FeatureSchema, FeatureSpec, RaggedArray
-from recordsmith.format.example.spans import select_features
+from recordsmith.format.example import (
+    BytesArray,
+    FeatureSchema,
+    FeatureSpec,
+    KeyAction,
+    RaggedArray,
+    Rewriter,
+    context_as_example,
+)
+from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.support.errors import OptionError, option
+from recordsmith.support.errors import DataError, OptionError, option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import first_of, suggest_names
 from recordsmith.support.work import Progress
@@ -35,6 +44,8 @@ __all__ = ["POSITION", "JoinedRows", "TableValues", "join_table"]
 
 POSITION = "position"
 """The key that counts the records of a dataset from 0."""
+
+_EMPTY = b"\n\0"  # an Example whose map of features is empty
 
 
 class JoinedRows:
@@ -56,6 +67,7 @@ class JoinedRows:
         self.missing_count = int(np.count_nonzero(lacks))
         self._records, self._rows = records_of(join.dataset), join.rows
         self._row_of_record, self._lacks = join.row_of_record, lacks
+        self._has_lists = "feature_lists" in join.dataset.schema.sections
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[BytesLike, Int64Array]]:
         """Yield an Example with the values of each of the records start:stop, in pieces.
@@ -69,10 +81,9 @@ class JoinedRows:
         Raises:
             DataError: a record with old values is damaged.
         """
-        rows, kept = self._row_of_record[start:stop], self._rows.known_features
-        lacks = self._lacks[start:stop] & bool(kept)
-        positions = start + np.flatnonzero(lacks)
-        olds = self._records.pick(positions).payloads() if len(positions) else iter(())
+        rows = self._row_of_record[start:stop]
+        lacks = self._lacks[start:stop] & bool(self._rows.known_features)
+        olds = self._old_values(start + np.flatnonzero(lacks))
         for places in self._rows.pieces(rows):
             data, offsets = self._rows.encode(rows[places])
             if not lacks[places].any():
@@ -81,12 +92,30 @@ class JoinedRows:
             examples, size = [], 0
             for row, is_lacking in enumerate(lacks[places].tolist()):
                 new = data[offsets[row] : offsets[row + 1]].tobytes()
-                old = select_features(next(olds)[2], kept.__contains__, (1,)) if is_lacking else b""
-                examples.append(old + new)
+                examples.append(next(olds) + new if is_lacking else new)
                 size += len(examples[-1])
                 if size >= PIECE_BYTES or row == len(places) - 1:
                     yield b"".join(examples), offsets_from_lengths([*map(len, examples)])
                     examples, size = [], 0
+
+    def _old_values(self, positions: Int64Array) -> Iterator[bytes]:
+        """Yield the features of some records that may change, without decoding them."""
+        kept = {*map(encode_key, self._rows.known_features)}
+        actions = [KeyAction(), KeyAction(drops=True)]
+        rewriter = Rewriter(actions, lambda key: int(key not in kept), {}, lambda _: None)
+        for located in self._records.pick(positions).blocks() if len(positions) else ():
+            block = located.block
+            with located.located():
+                try:
+                    pieces = rewriter.rewrite(block.buffer, block.starts, block.lengths)
+                    for data, offsets in pieces:
+                        for low, high in pairwise(offsets.tolist()):
+                            old: Any = data[low:high]
+                            old = context_as_example(old) if self._has_lists else bytes(old)
+                            yield b"" if old == _EMPTY else old
+                except DataError as error:
+                    error.record = rewriter.row
+                    raise
 
 
 def join_table(
