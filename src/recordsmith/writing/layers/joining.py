@@ -143,7 +143,7 @@ def join_table(
     join.match(progress)
     is_empty, digest = rows.survey(np.flatnonzero(join.is_used))
     lacks = join.row_of_record < 0
-    lacks |= is_empty[join.row_of_record] if len(is_empty) else False
+    lacks |= is_empty[join.row_of_record]
     problems = [*join.problems(), *rows.empty_cells]
     if problems and not values.allow_missing:
         raise OptionError(
@@ -214,6 +214,7 @@ class _Join:
             has_key[numbers] = is_given & (column.lengths == 1)
         self._map = self._file.map() if lengths.any() else None
         self._offsets = offsets_from_lengths(lengths)
+        del lengths
         self._numbers = np.flatnonzero(has_key)
         self._numbers = self._numbers[np.argsort(hashes[self._numbers], kind="stable")]
         self._hashes = hashes[self._numbers]
@@ -263,6 +264,7 @@ class _Join:
         if self._feature == POSITION and len(beyond):
             row, expected = int(beyond.min()), f"positions below {len(self.dataset):,}"
             raise self.rows.error(row, f"found {self._key_text(row)}; expected {expected}")
+        del self._numbers, self._hashes, self._offsets  # much memory
 
     def _columns(self) -> Iterator[Any]:
         """Yield the keys of the records as RaggedArrays."""

@@ -246,13 +246,13 @@ class TableFeatures:
 
     def pieces(self, rows: Int64Array) -> Iterator[Int64Array]:
         """Yield the places of some rows in pieces of limited size; -1 stands for no row."""
-        sizes = np.where(rows >= 0, self._rows.sizes[rows], 0) if len(self) else rows * 0
-        ends, start = np.cumsum(sizes), 0
+        start = 0
         while start < len(rows):
-            most = (ends[start - 1] if start else 0) + PIECE_BYTES
-            stop = min(start + ROWS_AT_ONCE, int(np.searchsorted(ends, most, "right")))
-            yield np.arange(start, max(stop, start + 1))
-            start = max(stop, start + 1)
+            some = rows[start : start + ROWS_AT_ONCE]
+            sizes = np.where(some >= 0, self._rows.sizes[some], 0)
+            count = int(np.searchsorted(np.cumsum(sizes), PIECE_BYTES, "right"))
+            yield np.arange(start, start + max(count, 1))
+            start += max(count, 1)
 
     def decode(
         self, rows: Int64Array, kinds: Mapping[str, Kind], digest: Any = None
