@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _PANELS = {
     WHICH: "split where without checks keep sample take",
     "Order and splits": "shuffle seed splits",
-    "What changes": "drop rename add recode cast",
+    "What changes": "drop rename add recode cast set on on_name allow_missing",
     SHARDS: "shards shard_size_bytes shard_names compression",
-    "In place": "replace on reason time allow_empty again",
+    "In place": "replace reason time allow_empty again",
 }
 
 _IN_PLACE = "In place"
 _OF_EDIT_IN_PLACE = "without where replace on checks keep reason time allow_empty again"
-_OF_BOTH = "where threads"
+_OF_BOTH = "where on threads"
 _Dataset: TypeAlias = Annotated[str, argument("OUT", "The folder of the dataset.")]
 
 _FIELDS = {
@@ -131,6 +131,8 @@ def edit(
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
 
     Cast: `recordsmith edit out whole --cast image/height=int64`
+
+    Set: `recordsmith edit out new --set score=scores.csv:score --on image/filename=file`
 
     Remove: `recordsmith edit out --in-place --without @findings.jsonl`
 

@@ -27,12 +27,11 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
-from recordsmith.writing.building.shards import open_partial_shard, survey_written
+from recordsmith.writing.layers.files import write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
 
@@ -61,6 +60,19 @@ class LayerReport(Report):
     size_bytes: int = 0
     notices: tuple[str, ...] = ()
     is_new: bool = True
+
+
+@dataclass(repr=False)
+class LayersReport(Report):
+    """The layers of a dataset.
+
+    folder: the dataset.
+    layers: for each, in the order in which they are read: name, features, hidden (those that the
+        records had without it), and the number and size_bytes of its shards.
+    """
+
+    folder: Location
+    layers: list[dict[str, Any]]
 
 
 def add_layer(
@@ -147,6 +159,37 @@ def remove_layer(path: PlaceLike, name: str, *, lock: bool = True) -> LayerRepor
         report = _Change(folder, name, WorkerPool(1, None)).remove()
     report.notices += notices
     return report
+
+
+def list_layers(path: PlaceLike) -> LayersReport:
+    """Return the layers of a dataset."""
+    folder = _checked_folder(path)
+    manifest, _ = _manifest_of(folder)
+    layers = [
+        {
+            "name": layer.name,
+            "features": list(layer.features),
+            "hidden": list(layer.hidden),
+            "shards": len(layer.shards),
+            "size_bytes": layer.size_bytes,
+        }
+        for layer in manifest.layers
+    ]
+    return LayersReport(folder, layers)
+
+
+def _manifest_of(folder: Location) -> tuple[Manifest, str]:
+    """Return the manifest of a dataset, and its digest."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise OptionError(
+            f"{folder} has no {MANIFEST_NAME}",
+            option="path",
+            value=str(folder),
+            remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
+            "reshard` makes one of other files.",
+        )
+    return manifest, fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
 
 
 def _checked_folder(path: PlaceLike) -> Location:
@@ -245,17 +288,7 @@ class _Change:
         note = read_begun_note(self.folder)
         if note is not None and note.base and publishing.is_publishing(self.folder, note):
             raise publishing.interrupted_error(self.folder)
-        manifest = read_manifest(self.folder)
-        if manifest is None:
-            raise OptionError(
-                f"{self.folder} has no {MANIFEST_NAME}",
-                option="path",
-                value=str(self.folder),
-                remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
-                "reshard` makes one of other files.",
-            )
-        document = read_document(self.folder / MANIFEST_NAME, NOTE_BYTES)
-        return manifest, fingerprint_bytes(document)
+        return _manifest_of(self.folder)
 
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
@@ -292,26 +325,12 @@ class _Change:
             {},
         )
         target = folder / layer.folder
-        starts = offsets_from_lengths([shard.record_count for shard in dataset.shards]).tolist()
-
-        def write(number: int) -> tuple[ShardEntry, Schema]:
-            shard, start, stop = dataset.shards[number], starts[number], starts[number + 1]
-            assert shard.entry is not None
-            file = layer_file(shard.entry, job)
-            with open_partial_shard(target, file, "none") as writer:
-                for data, offsets in joined.blocks(start, stop):
-                    writer.write_slices(data, offsets)
-                    self.workers.check()
-                schema = survey_written(writer, joined.features)
-                return writer.entry(), schema.packed()
-
-        results = self.workers.each(write, range(len(dataset.shards)))
-        publishing.move_new_files(target, [entry.file for entry, _ in results])
+        files = [layer_file(_entry(shard), job) for shard in dataset.shards]
+        results = write_layer(target, files, dataset.shards, joined, self.workers)
         parts: dict[str, list[Schema]] = {}
         shards: dict[tuple[int, int], ShardEntry] = {}
         for shard, (entry, schema) in zip(dataset.shards, results, strict=True):
-            assert shard.entry is not None
-            if shards.setdefault(shard.entry.key, entry) != entry:
+            if shards.setdefault(_entry(shard).key, entry) != entry:
                 raise OptionError(
                     f"{shard.location} and another shard have the same bytes, so that a layer "
                     "cannot tell them apart",
@@ -327,6 +346,11 @@ class _Change:
         publishing.publish_dataset(
             folder, manifest, has_label_map=(folder / LABEL_MAP_NAME).exists(), base=base
         )
+
+
+def _entry(shard: Shard) -> ShardEntry:
+    assert shard.entry is not None
+    return shard.entry
 
 
 def layer_file(shard: ShardEntry, job: str) -> str:

@@ -32,7 +32,7 @@ from recordsmith.sources import (
     numbered_classes_notice,
     open_rows,
 )
-from recordsmith.stores import PlaceLike, as_location
+from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.words import count as counted
@@ -64,6 +64,12 @@ class TableValues(msgspec.Struct, frozen=True):
     on: str
     on_name: bool = False
     allow_missing: bool = False
+
+    @property
+    def location(self) -> Location:
+        """Where the table is; of one in memory, its type."""
+        is_stream = isinstance(self.table, ArrowStream)
+        return as_location(type(self.table).__name__ if is_stream else self.table)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -107,9 +113,7 @@ class TableFeatures:
         self.class_names = class_names
         self.empty_cells: list[str] = []
         self._known = known
-        table = values.table
-        is_stream = isinstance(table, ArrowStream)
-        self.location = as_location(type(table).__name__ if is_stream else table)
+        self.location = values.location
         table_rows = self._open(values)
         encoded = encode_table(table_rows, (), with_lines=table_rows.unit == "line")
         if faults := encoded.rows.faults:

@@ -161,7 +161,8 @@ def edit_in_place(
         where: only records that match, such as "image/class/label in (1, 2)". The others are
             removed.
         replace: TFRecord files with new records, each of which replaces one.
-        on: the feature whose value says which record a new one replaces.
+        on: how a record or row finds its partner: a feature that both have. A new record replaces
+            the one with the same value.
         reason: text for the history in the manifest: why.
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.

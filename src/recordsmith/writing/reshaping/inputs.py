@@ -449,7 +449,7 @@ class InputRecords:
 
     def to_task(self, number: int) -> dict[str, Any]:
         """Return an input for a worker, without credentials."""
-        shard, unpacked = self.given[number], self._unpacked.get(number)
+        shard, unpacked = self.given[number].alone(), self._unpacked.get(number)
         size_bytes = self.infos[number].size_bytes
         return {
             **shard_for_task(shard),

@@ -51,6 +51,7 @@ class ReshardOptions:
     """The options of `reshard` that determine the output, as described there.
 
     selection: the description of the selected records of a Dataset; None for all.
+    values: what is set from tables, described for the history.
     keep_shards: each input becomes one shard, with the same name if possible.
     """
 
@@ -67,6 +68,7 @@ class ReshardOptions:
     edits: Edits | None = None
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
+    values: Mapping[str, Any] | None = None
     keep_shards: bool = False
 
     def __post_init__(self) -> None:
