@@ -55,7 +55,7 @@ def layers(
     reads OUT sees its features in the records, and they hide those of the same names. `recordsmith
     reshard` writes them into the records.
 
-    Example: `recordsmith layers add out scores.csv --on image/filename=file --name scores`
+    Example: `recordsmith layers add out rows.csv --on image/filename=file --name a`
 
     List: `recordsmith layers list out`
 

@@ -132,7 +132,7 @@ def edit(
 
     Cast: `recordsmith edit out whole --cast image/height=int64`
 
-    Set: `recordsmith edit out new --set score=scores.csv:score --on image/filename=file`
+    Set: `recordsmith edit out new --set score=rows.csv:score --on id`
 
     Remove: `recordsmith edit out --in-place --without @findings.jsonl`
 

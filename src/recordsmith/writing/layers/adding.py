@@ -125,7 +125,8 @@ def add_layer(
         FileAccessError: a file cannot be read or written, or the disk is full.
 
     Example:
-        rs.add_layer("out", "captions.csv", name="captions", on="image/filename=file")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        print(rs.open("out").filter("score > 0.4"))
     """
     folder = _checked_folder(path)
     if not is_valid_file_name(name):
@@ -152,7 +153,8 @@ def remove_layer(path: PlaceLike, name: str, *, lock: bool = True) -> LayerRepor
         FileAccessError: a file cannot be read or written.
 
     Example:
-        rs.remove_layer("out", "captions")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        rs.remove_layer("out", "scores")
     """
     folder = _checked_folder(path)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
