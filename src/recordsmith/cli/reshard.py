@@ -229,7 +229,8 @@ def _print_history(report: HistoryReport) -> None:
         ]  # fmt: skip
         texts = [str(change[word]) for word in ("time", "reason") if word in change]
         digest = f"digest {change['after']}" if "after" in change else ""
-        parts = [str(change.get("command", "?")), ", ".join(counts), *texts, digest]
+        layer = f"{change['layer']}: {', '.join(change['features'])}" if "layer" in change else ""
+        parts = [str(change.get("command", "?")), layer, ", ".join(counts), *texts, digest]
         print(console.printable("  ".join(filter(None, parts))))
 
 
