@@ -454,6 +454,8 @@ def test_corrected_labels_keep_the_others(tmp_path: Path) -> None:
         ("several=v", {"x": "v"}, {"option": "on"}),
         ("name=key", {"x": "none"}, {"option": "set"}),
         ("name=none", {"x": "v"}, {"option": "on"}),
+        (None, {"x": "v"}, {"option": "on"}),
+        ("name=key", ["x"], {"option": "set"}),
     ],
 )
 def test_invalid_options(tmp_path: Path, on: str, features: Any, fields: Row) -> None:
@@ -466,6 +468,9 @@ def test_invalid_options(tmp_path: Path, on: str, features: Any, fields: Row) ->
     )
     with raises(OptionError, **fields):
         join_table(dataset, TableValues(table, features, on))
+    if on in ("id=key", "position=key"):
+        with raises(OptionError, option="on", match="on_name"):
+            join_table(dataset, TableValues(table, features, on, on_name=True))
 
 
 @pytest.mark.parametrize(
@@ -498,6 +503,14 @@ def test_odd_tables(tmp_path: Path, name: str, content: bytes | None) -> None:
     with pytest.raises((RecordsmithError, OSError)) as caught:
         join_table(dataset, TableValues(tmp_path / name, None, "key"))
     assert isinstance(caught.value, RecordsmithError)
+
+
+def test_a_feature_named_position_is_ambiguous(tmp_path: Path) -> None:
+    dataset = dataset_of([{"position": 1}, {"position": 0}], tmp_path / "in")
+    with raises(OptionError, option="on", value="position"):
+        join_table(
+            dataset, TableValues(pa.table({"position": [0, 1], "v": [1, 2]}), None, "position")
+        )
 
 
 def test_zeros_and_long_cells(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.example.keys import is_class_key
 from recordsmith.format.example.payload import encode_key
+from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.sources import (
     CsvRows,
@@ -127,10 +128,11 @@ class TableFeatures:
         columns = values.features
         if columns is None:
             columns = {name: name for name in self.kinds if name != key_column}
-        if not columns:
-            problem = f"{self.location} has no column but the key {key_column!r}"
-            raise OptionError(problem, option="set")
-        self._labels = {name: label for label, name in enumerate(class_names or ()) if name}
+        if not 0 < len(columns) <= MAX_FEATURES:
+            problem = f"found {counted(len(columns), 'column')} for features in {self.location}"
+            raise OptionError(problem, option="set", expected=f"1 to {MAX_FEATURES:,}")
+        named = [*enumerate(class_names or ())][::-1]  # of equal names the first one counts
+        self._labels = {name.strip(): label for label, name in named if name is not None}
         self._new_names: set[str] = set()
         self._columns_of_classes: set[str] = set()
         self.features: dict[str, _Value | None] = {
@@ -158,9 +160,8 @@ class TableFeatures:
         """Open the table, with columns of CSV in the kinds of their features."""
         features, (key_feature, key_column) = values.features, values.key
         columns = [*(features or {}).values()]
-        if repeated := [column for column in columns if columns.count(column) > 1]:
-            problem = f"column {repeated[0]!r} is for several features"
-            raise OptionError(problem, option="set", value=repeated[0])
+        if len({*columns}) < len(columns):
+            raise OptionError(option="set", value=features, expected="one feature for each column")
         required = self._required = {**dict.fromkeys(columns, "set"), key_column: "on"}
         table = values.table
         stream = table if isinstance(table, ArrowStream) else None
