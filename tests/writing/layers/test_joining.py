@@ -523,6 +523,13 @@ def test_a_feature_named_position_is_ambiguous(tmp_path: Path) -> None:
         )
 
 
+def test_a_key_column_of_csv_has_the_kind_of_the_key(tmp_path: Path) -> None:
+    dataset = dataset_of([{"id": n, "name": "a"} for n in range(2)], tmp_path / "in")
+    (tmp_path / "t.csv").write_text("name,v\n1,5\n0,4\n")
+    joined = join_table(dataset, TableValues(tmp_path / "t.csv", None, "id=name"))
+    assert [example["v"] for example in merged(dataset, joined)] == [[4], [5]]
+
+
 def test_zeros_and_long_cells(tmp_path: Path) -> None:
     keys = ["a\0", "a", "b" * 100_000, ""]
     dataset = dataset_of([{"key": key} for key in keys], tmp_path / "in", shards=1)

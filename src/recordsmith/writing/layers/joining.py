@@ -61,7 +61,7 @@ class JoinedRows:
 
     def __init__(self, join: _Join, identity: str, notices: list[str], lacks: Any) -> None:
         """`lacks`: whether each record lacks a value: bool, (records,)."""
-        self.features = tuple(sorted(join.rows.features))
+        self.features = tuple(join.rows.features)
         self.class_names = join.rows.class_names
         self.identity = identity
         self.notices = tuple(notices)

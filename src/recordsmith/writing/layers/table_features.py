@@ -92,7 +92,7 @@ class _Value(msgspec.Struct, frozen=True):
 class TableFeatures:
     """The rows of a table, and the features that their columns become.
 
-    features: how each is made; those without a value are texts of classes.
+    features: their names, sorted; also those of the texts of classes that follow labels.
     kinds: of all columns.
     class_names: of the dataset with the values, after `survey`.
     known_features: those that records may have already.
@@ -135,26 +135,20 @@ class TableFeatures:
         self._labels = {name.strip(): label for label, name in named if name is not None}
         self._new_names: set[str] = set()
         self._columns_of_classes: set[str] = set()
-        self.features: dict[str, _Value | None] = {
-            feature: self._value(feature, column) for feature, column in columns.items()
-        }
-        bases = [value for value in self.features.values() if value is not None]
-        self._columns = {value.column: value.kind for value in bases}
-        self._columns_of_classes = {
-            value.column for value in bases if value.is_label and value.kind == "bytes"
-        }
-        has_names = class_names is not None or any(
-            value.column in self._columns_of_classes or value.own_names for value in bases
-        )
-        self._text_of = {
-            text: label
-            for label, value in self.features.items()
-            if value is not None and value.is_label and has_names
-            for text in (_text_key(label),)
-            if text not in self.features and text in known and known[text].kind == "bytes"
-        }
-        self.features |= dict.fromkeys(self._text_of)
-        self.known_features = self.features.keys() & known.keys()
+        self._values = {name: self._value(name, column) for name, column in columns.items()}
+        self._columns = {value.column: value.kind for value in self._values.values()}
+        labels = {name: value for name, value in self._values.items() if value.is_label}
+        texts = [value.column for value in labels.values() if value.kind == "bytes"]
+        self._columns_of_classes = {*texts}
+        has_names = texts or any(value.own_names for value in labels.values())
+        self._text_of = {}  # labels, by the texts that follow them
+        for label in labels if has_names or class_names is not None else ():
+            text = label.removesuffix("/label") + "/text"
+            is_text = text in known and known[text].kind == "bytes"
+            if label.endswith("/label") and is_text and text not in self._values:
+                self._text_of[text] = label
+        self.features = sorted({*self._values, *self._text_of})
+        self.known_features = known.keys() & {*self.features}
 
     def _open(self, values: TableValues) -> TableRows:
         """Open the table, with columns of CSV in the kinds of their features."""
@@ -173,7 +167,8 @@ class TableFeatures:
         rows = opened({})
         if not isinstance(rows, CsvRows):
             return rows
-        of_features = {name: name for name in rows.columns} if features is None else features
+        others = {name: name for name in rows.columns if name != key_column}
+        of_features = others if features is None else features
         kinds: dict[str, Kind] = {}
         for feature, column in (*of_features.items(), (key_feature, key_column)):
             kind = self._known[feature].kind if feature in self._known else None
@@ -292,11 +287,10 @@ class TableFeatures:
         decoded = self.decode(used, self._columns)
         columns: dict[str, Any] = {}
         validity = {}
-        for feature, value in self.features.items():
-            if value is not None:
-                column, validity[feature] = decoded[value.column]
-                new = self._converted(value, column, validity[feature], used)
-                columns[feature] = RaggedArray(new, column.row_splits)
+        for feature, value in self._values.items():
+            column, validity[feature] = decoded[value.column]
+            new = self._converted(value, column, validity[feature], used)
+            columns[feature] = RaggedArray(new, column.row_splits)
         for text, label in self._text_of.items():
             names = BytesArray.from_values([name or "" for name in self.class_names or ()] or [""])
             validity[text] = validity[label]
@@ -358,7 +352,7 @@ class TableFeatures:
         for places in self.pieces(rows):
             some = rows[places]
             decoded = self.decode(some, self._columns, digest)
-            for value in filter(None, self.features.values()):
+            for value in self._values.values():
                 column, is_given = decoded[value.column]
                 self._converted(value, column, is_given, some)
                 empty = some[~is_given]
@@ -385,9 +379,7 @@ class TableFeatures:
         if news:
             number = counted(len(news), "new class", "new classes")
             yield f"{number}: {first_of(news, _NAMES_SHOWN)}"
-        if any(
-            value and value.is_label and value.kind != "bytes" for value in self.features.values()
-        ):
+        if any(value.is_label and value.kind != "bytes" for value in self._values.values()):
             yield from numbered_classes_notice(self.class_names)
         for text, label in self._text_of.items():
             yield f"{text!r} has the names of the new labels in {label!r}"
@@ -403,16 +395,7 @@ class TableFeatures:
 
     def describe(self) -> Any:
         """Return how columns become features, and the class names."""
-        made = {
-            name: value and msgspec.structs.astuple(value) for name, value in self.features.items()
-        }
-        return sorted(made.items()), self.class_names
-
-
-def _text_key(label: str) -> str:
-    """Return the key of the texts of classes: `a/text` for `a/label`."""
-    folder, _, last = label.rpartition("/")
-    return f"{folder}/text" if folder and last == "label" else ""
+        return self.features, sorted(map(repr, self._values.items())), self.class_names
 
 
 def value_text(key: Any) -> str:
