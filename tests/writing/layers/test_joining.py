@@ -412,6 +412,14 @@ def test_labels_without_class_names(tmp_path: Path) -> None:
     assert joined.class_names == ("a", "b")
 
 
+def test_classes_named_by_other_numbers_are_noticed(tmp_path: Path) -> None:
+    dataset = dataset_of([{"id": 0, LABEL: 0}], tmp_path / "in", ["1", "2"], shards=1)
+    joined = join_table(dataset, TableValues(pa.table({"id": [0], LABEL: [1]}), None, "id"))
+    assert "other numbers" in " ".join(joined.notices)
+    by_name = TableValues(pa.table({"id": [0], LABEL: ["1"]}), None, "id")
+    assert merged(dataset, join_table(dataset, by_name))[0][LABEL] == [0]
+
+
 def test_corrected_labels_keep_the_others(tmp_path: Path) -> None:
     """What a CSV with some corrections does."""
     records = [
