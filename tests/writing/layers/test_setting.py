@@ -183,6 +183,13 @@ def test_the_commands(out: Path, tmp_path: Path) -> None:
     assert by_id(tmp_path / "new")[9]["x"] == 9
     run("layers", "remove", out, "--name", "s")
     assert rs.open(out).schema.columns.keys() == {*record(1), "year"}
-    for wrong in (("add", out), ("remove", out), ("list", out, "--on", "id"), ("drop", out),
-                  ("remove", out, "--name", "s"), ("add", out, table, "--name", "../a", "--on", "id")):  # fmt: skip
-        run("layers", *wrong, code=2)
+    wrong = [
+        ("add", out),
+        ("remove", out),
+        ("list", out, "--on", "id"),
+        ("drop", out),
+        ("remove", out, "--name", "s"),
+        ("add", out, table, "--name", "../a", "--on", "id"),
+    ]
+    for arguments in wrong:
+        run("layers", *arguments, code=2)
