@@ -122,7 +122,7 @@ def test_what_is_written_is_read_and_appears_whole(tmp_path: Path) -> None:
     ("lines", "line", "what"),
     [
         ([], 1, "empty"),
-        (["{"], 1, "not JSON"),
+        (["{"], 1, "truncated JSON"),
         (["\xff"], 1, ""),
         (["0,5"], 1, "not JSON"),
         (["[" * 5000], 1, "nested too deeply|not JSON"),

@@ -54,13 +54,10 @@ def divide(
     if len(shares) > 1 and groups is None:
         classes = parts if labels is None else np.unique(labels, return_inverse=True)[1]
         parts = _parts_by_rank(classes, _ends_of_shares(classes, shares))
-    elif len(shares) > 1 and groups is not None:
-        of_groups = groups[order]
-        parts = (
-            _parts_of_groups(of_groups, shares)
-            if labels is None
-            else _parts_of_balanced_groups(of_groups, labels, [*shares.values()])
-        )
+    elif len(shares) > 1 and groups is not None and labels is None:
+        parts = _parts_of_groups(groups[order], shares)
+    elif len(shares) > 1 and groups is not None and labels is not None:
+        parts = _parts_of_balanced_groups(groups[order], labels, [*shares.values()])
     members = {split: order[parts == part] for part, split in enumerate(shares)}
     _check_all_have_samples(members, shares, stratify=stratify, has_groups=groups is not None)
     first = given.index(divided[0]) if divided else 0
