@@ -1,7 +1,7 @@
 """Files of findings: JSON Lines, which reports write and jobs act on.
 
-The first line says what was examined, each other line is a place. Both directions stream, so a file
-may have millions of places. What is read is untrusted.
+The first line describes what was examined, each other line is a place. Both directions stream, so a
+file may have millions of places. What is read is untrusted.
 """
 
 from __future__ import annotations

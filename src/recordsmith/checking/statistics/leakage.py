@@ -52,7 +52,7 @@ class DistinctHashes(Builder):
         self._count = 0
 
     def add_block(self, block: FeatureBlock) -> None:
-        """Add the values of a feature; numbers are no images."""
+        """Add the values of a feature, except numbers instead of images."""
         is_image = block.key in USUAL_NAMES[IMAGE]
         for piece in block.pieces():
             values = piece.values
