@@ -27,6 +27,8 @@ from recordsmith.sources.class_folders.captioned_images import CaptionedImages a
 from recordsmith.sources.class_folders.image_folder import ImageFiles as ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder as ImageFolder
 from recordsmith.sources.classes import Classes as Classes
+from recordsmith.sources.classes import check_class_names as check_class_names
+from recordsmith.sources.classes import numbered_classes_notice as numbered_classes_notice
 from recordsmith.sources.detection import Detection as Detection
 from recordsmith.sources.detection import detect as detect
 from recordsmith.sources.files.images import has_image_name as has_image_name
@@ -73,9 +75,14 @@ from recordsmith.sources.source import Listing as Listing
 from recordsmith.sources.source import Source as Source
 from recordsmith.sources.splits import joined_notice as joined_notice
 from recordsmith.sources.splits import shard_splits as shard_splits
+from recordsmith.sources.tables.csv_rows import CsvRows as CsvRows
 from recordsmith.sources.tables.encoded_rows import EncodedRows as EncodedRows
 from recordsmith.sources.tables.json_rows import text_or_base64 as text_or_base64
 from recordsmith.sources.tables.precision import EXACT as EXACT
 from recordsmith.sources.tables.rows import Rows as Rows
 from recordsmith.sources.tables.table import Table as Table
 from recordsmith.sources.tables.table_reader import TableReader as TableReader
+from recordsmith.sources.tables.table_reader import open_rows as open_rows
+from recordsmith.sources.tables.table_rows import EncodedTable as EncodedTable
+from recordsmith.sources.tables.table_rows import TableRows as TableRows
+from recordsmith.sources.tables.table_rows import encode_table as encode_table
