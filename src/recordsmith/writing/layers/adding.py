@@ -7,7 +7,7 @@ replaced last, lists them. Files that it does not list any more are removed afte
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,12 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
-from recordsmith.writing.building.shards import open_partial_shard, survey_written
+from recordsmith.writing.layers.files import check_apart, write_layer_file
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
 
@@ -179,6 +179,7 @@ class _Change:
                     remedy=f"Choose another name, or pass {option('overwrite', True)}.",
                 )
             manifest = self._without(manifest)
+        self._check_name(manifest)
         dataset = open_packed(self.folder, manifest)
         joined = join_table(dataset, values, progress)
         job = fingerprint([_VERSION, base, self.name, joined.identity])
@@ -260,6 +261,24 @@ class _Change:
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
 
+    def _check_name(self, manifest: Manifest) -> None:
+        """Check that another layer can have the name."""
+        names = {layer.name.casefold(): layer.name for layer in manifest.layers}
+        if (other := names.get(self.name.casefold())) is not None:
+            raise OptionError(
+                f"the layer {other!r} of {self.folder} has the same name on some file systems",
+                option="name",
+                value=self.name,
+            )
+        if len(names) >= Layer.most:
+            raise OptionError(
+                f"{self.folder} has {len(names):,} layers",
+                option="name",
+                value=self.name,
+                expected=f"at most {Layer.most:,} layers",
+                remedy="Make them part of the records with `recordsmith reshard`.",
+            )
+
     def _without(self, manifest: Manifest) -> Manifest:
         """Return the manifest without the layer; reads the shards if it hid features of theirs."""
         gone = self._find(manifest)
@@ -291,35 +310,26 @@ class _Change:
             tuple(key for key in joined.features if key in dataset.schema.columns),
             {},
         )
+        entries = [shard.entry for shard in dataset.shards if shard.entry is not None]
+        starts = offsets_from_lengths([entry.record_count for entry in entries]).tolist()
+        numbers = {entry.key: number for number, entry in enumerate(entries)}
+        check_apart(self.folder, entries, numbers)
         target = folder / layer.folder
-        starts = offsets_from_lengths([shard.record_count for shard in dataset.shards]).tolist()
+
+        def blocks(number: int) -> Iterator[tuple[BytesLike, Int64Array]]:
+            for piece in joined.blocks(*starts[number : number + 2]):
+                yield piece
+                self.workers.check()
 
         def write(number: int) -> tuple[ShardEntry, Schema]:
-            shard, start, stop = dataset.shards[number], starts[number], starts[number + 1]
-            assert shard.entry is not None
-            file = layer_file(shard.entry, job)
-            with open_partial_shard(target, file, "none") as writer:
-                for data, offsets in joined.blocks(start, stop):
-                    writer.write_slices(data, offsets)
-                    self.workers.check()
-                schema = survey_written(writer, joined.features)
-                return writer.entry(), schema.packed()
+            return write_layer_file(target, entries[number], job, blocks(number), layer.features)
 
-        results = self.workers.each(write, range(len(dataset.shards)))
+        results = self.workers.each(write, numbers.values())
         publishing.move_new_files(target, [entry.file for entry, _ in results])
-        parts: dict[str, list[Schema]] = {}
-        shards: dict[tuple[int, int], ShardEntry] = {}
-        for shard, (entry, schema) in zip(dataset.shards, results, strict=True):
-            assert shard.entry is not None
-            if shards.setdefault(shard.entry.key, entry) != entry:
-                raise OptionError(
-                    f"{shard.location} and another shard have the same bytes, so that a layer "
-                    "cannot tell them apart",
-                    option="path",
-                    value=str(self.folder),
-                    remedy="Write the dataset again with `recordsmith reshard`.",
-                )
-            parts.setdefault(shard.split, []).append(schema)
+        parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
+        for number, (_, schema) in zip(numbers.values(), results, strict=True):
+            parts[dataset.shards[number].split].append(schema)
+        shards = {key: entry for key, (entry, _) in zip(numbers, results, strict=True)}
         layer = Layer(layer.name, layer.features, layer.hidden, shards)
         return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
 
@@ -327,11 +337,6 @@ class _Change:
         publishing.publish_dataset(
             folder, manifest, has_label_map=(folder / LABEL_MAP_NAME).exists(), base=base
         )
-
-
-def layer_file(shard: ShardEntry, job: str) -> str:
-    """The name of the file of a layer for a shard, as one job writes it."""
-    return f"{shard.crc32c:08x}-{shard.size_bytes}-{job[:8]}.tfrecord"
 
 
 def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:
