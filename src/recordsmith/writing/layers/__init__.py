@@ -1,1 +1,1 @@
-"""Values of tables for the records of a dataset, found by a key."""
+"""Features of records in files of their own: rows of tables for records, layers of a dataset."""

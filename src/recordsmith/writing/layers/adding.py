@@ -7,7 +7,7 @@ replaced last, lists them. Files that it does not list any more are removed afte
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +27,13 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
-from recordsmith.writing.layers.files import check_apart, write_layer_file
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
+from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
-from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
 
 _VERSION = 1  # changes if the same command gives other bytes
 
@@ -61,6 +60,19 @@ class LayerReport(Report):
     size_bytes: int = 0
     notices: tuple[str, ...] = ()
     is_new: bool = True
+
+
+@dataclass(repr=False)
+class LayersReport(Report):
+    """The layers of a dataset.
+
+    folder: the dataset.
+    layers: for each, in the order in which they are read: name, features, hidden (those that the
+        records had without it), and the number and size_bytes of its shards.
+    """
+
+    folder: Location
+    layers: list[dict[str, Any]]
 
 
 def add_layer(
@@ -113,7 +125,8 @@ def add_layer(
         FileAccessError: a file cannot be read or written, or the disk is full.
 
     Example:
-        rs.add_layer("out", "captions.csv", name="captions", on="image/filename=file")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        print(rs.open("out").filter("score > 0.4"))
     """
     folder = _checked_folder(path)
     if not is_valid_file_name(name):
@@ -140,13 +153,45 @@ def remove_layer(path: PlaceLike, name: str, *, lock: bool = True) -> LayerRepor
         FileAccessError: a file cannot be read or written.
 
     Example:
-        rs.remove_layer("out", "captions")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        rs.remove_layer("out", "scores")
     """
     folder = _checked_folder(path)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
         report = _Change(folder, name, WorkerPool(1, None)).remove()
     report.notices += notices
     return report
+
+
+def list_layers(path: PlaceLike) -> LayersReport:
+    """Return the layers of a dataset."""
+    folder = _checked_folder(path)
+    manifest, _ = _manifest_of(folder)
+    layers = [
+        {
+            "name": layer.name,
+            "features": list(layer.features),
+            "hidden": list(layer.hidden),
+            "shards": len(layer.shards),
+            "size_bytes": layer.size_bytes,
+        }
+        for layer in manifest.layers
+    ]
+    return LayersReport(folder, layers)
+
+
+def _manifest_of(folder: Location) -> tuple[Manifest, str]:
+    """Return the manifest of a dataset, and its digest."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise OptionError(
+            f"{folder} has no {MANIFEST_NAME}",
+            option="path",
+            value=str(folder),
+            remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
+            "reshard` makes one of other files.",
+        )
+    return manifest, fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
 
 
 def _checked_folder(path: PlaceLike) -> Location:
@@ -246,17 +291,7 @@ class _Change:
         note = read_begun_note(self.folder)
         if note is not None and note.base and publishing.is_publishing(self.folder, note):
             raise publishing.interrupted_error(self.folder)
-        manifest = read_manifest(self.folder)
-        if manifest is None:
-            raise OptionError(
-                f"{self.folder} has no {MANIFEST_NAME}",
-                option="path",
-                value=str(self.folder),
-                remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
-                "reshard` makes one of other files.",
-            )
-        document = read_document(self.folder / MANIFEST_NAME, NOTE_BYTES)
-        return manifest, fingerprint_bytes(document)
+        return _manifest_of(self.folder)
 
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
@@ -310,26 +345,14 @@ class _Change:
             tuple(key for key in joined.features if key in dataset.schema.columns),
             {},
         )
-        entries = [shard.entry for shard in dataset.shards if shard.entry is not None]
-        starts = offsets_from_lengths([entry.record_count for entry in entries]).tolist()
-        numbers = {entry.key: number for number, entry in enumerate(entries)}
-        check_apart(self.folder, entries, numbers)
-        target = folder / layer.folder
-
-        def blocks(number: int) -> Iterator[tuple[BytesLike, Int64Array]]:
-            for piece in joined.blocks(*starts[number : number + 2]):
-                yield piece
-                self.workers.check()
-
-        def write(number: int) -> tuple[ShardEntry, Schema]:
-            return write_layer_file(target, entries[number], job, blocks(number), layer.features)
-
-        results = self.workers.each(write, numbers.values())
-        publishing.move_new_files(target, [entry.file for entry, _ in results])
+        entries = [_entry(shard) for shard in dataset.shards]
+        check_apart(self.folder, entries, {entry.key for entry in entries})
+        files = [layer_file(entry, job) for entry in entries]
+        results = write_layer(folder / layer.folder, files, dataset.shards, joined, self.workers)
         parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
-        for number, (_, schema) in zip(numbers.values(), results, strict=True):
-            parts[dataset.shards[number].split].append(schema)
-        shards = {key: entry for key, (entry, _) in zip(numbers, results, strict=True)}
+        for shard, (_, schema) in zip(dataset.shards, results, strict=True):
+            parts[shard.split].append(schema)
+        shards = {entry.key: own for entry, (own, _) in zip(entries, results, strict=True)}
         layer = Layer(layer.name, layer.features, layer.hidden, shards)
         return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
 
@@ -337,6 +360,11 @@ class _Change:
         publishing.publish_dataset(
             folder, manifest, has_label_map=(folder / LABEL_MAP_NAME).exists(), base=base
         )
+
+
+def _entry(shard: Shard) -> ShardEntry:
+    assert shard.entry is not None
+    return shard.entry
 
 
 def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:

@@ -1,17 +1,20 @@
-"""Writes the files of layers: one for each shard, named by its bytes and the job."""
+"""Writes the files of layers: for each shard, one with as many Examples."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from recordsmith.dataset import Layer, ShardEntry
+from recordsmith.dataset import Layer, Shard, ShardEntry
 from recordsmith.format.example import Schema
 from recordsmith.stores import Location
-from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError
+from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building.publishing import move_new_files
 from recordsmith.writing.building.shards import open_partial_shard, survey_written
+from recordsmith.writing.layers.joining import JoinedRows
 
 
 def layer_file(shard: ShardEntry, job: str) -> str:
@@ -19,14 +22,40 @@ def layer_file(shard: ShardEntry, job: str) -> str:
     return f"{shard.crc32c:08x}-{shard.size_bytes}-{job[:8]}.tfrecord"
 
 
+def write_layer(
+    folder: Location,
+    files: Sequence[str],
+    shards: Sequence[Shard],
+    joined: JoinedRows,
+    workers: WorkerPool,
+) -> list[tuple[ShardEntry, Schema]]:
+    """Write the values of a table for the records of some shards to files of these names.
+
+    Shards that share a file have no records. Returns the entry and the schema of each shard.
+    """
+    starts = offsets_from_lengths([shard.record_count for shard in shards]).tolist()
+    numbers = {file: number for number, file in enumerate(files)}
+
+    def pieces(number: int) -> Iterator[tuple[BytesLike, Int64Array]]:
+        for piece in joined.blocks(starts[number], starts[number + 1]):
+            yield piece
+            workers.check()
+
+    def write(file: str) -> tuple[ShardEntry, Schema]:
+        return write_layer_file(folder, file, pieces(numbers[file]), joined.features)
+
+    written = dict(zip(numbers, workers.each(write, numbers), strict=True))
+    move_new_files(folder, numbers)
+    return [written[file] for file in files]
+
+
 def write_layer_file(
     folder: Location,
-    shard: ShardEntry,
-    job: str,
+    file: str,
     pieces: Iterable[tuple[BytesLike, Int64Array]],
     features: Collection[str],
 ) -> tuple[ShardEntry, Schema]:
-    """Write the file of a layer for a shard under its temporary name.
+    """Write one file of a layer under its temporary name.
 
     Args:
         folder: of the layer.
@@ -35,7 +64,7 @@ def write_layer_file(
     Returns:
         Its entry, and the schema of its Examples.
     """
-    with open_partial_shard(folder, layer_file(shard, job), "none") as writer:
+    with open_partial_shard(folder, file, "none") as writer:
         for data, offsets in pieces:
             writer.write_slices(data, offsets)
         schema = survey_written(writer, features)

@@ -46,14 +46,13 @@ from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.writing.building.shards import ShardResult
 from recordsmith.writing.layers.files import check_apart, layers_over
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
     Inputs,
     find_inputs,
-    fingerprint,
-    fingerprint_bytes,
     join_class_names,
     named_groups,
     open_records,

@@ -63,8 +63,9 @@ from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.writing.building.shards import ShardResult
-from recordsmith.writing.layers.files import check_apart, layers_over, write_layer_file
+from recordsmith.writing.layers.files import check_apart, layer_file, layers_over, write_layer_file
 from recordsmith.writing.reshaping.append import (
     check_class_files,
     check_schemas_match,
@@ -75,8 +76,6 @@ from recordsmith.writing.reshaping.inputs import (
     InputRecords,
     Inputs,
     find_inputs,
-    fingerprint,
-    fingerprint_bytes,
     open_records,
 )
 from recordsmith.writing.reshaping.without import (
@@ -167,7 +166,8 @@ def edit_in_place(
         where: only records that match, such as "image/class/label in (1, 2)". The others are
             removed.
         replace: TFRecord files with new records, each of which replaces one.
-        on: the feature whose value says which record a new one replaces.
+        on: how a record or row finds its partner: a feature that both have. A new record replaces
+            the one with the same value.
         reason: text for the history in the manifest: why.
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.
@@ -629,8 +629,7 @@ class _ChangedLayers:
             selected = (own for payload in new for own in _layer_records(payload, [part]))
             return write_layer_file(
                 self.folder / self.layers[at].folder,
-                written[number].entry,
-                self.job,
+                layer_file(written[number].entry, self.job),
                 _pieces(part, changes[number], selected, workers),
                 part.features,
             )

@@ -43,8 +43,9 @@ from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
+from recordsmith.writing.building.fingerprints import fingerprint
 from recordsmith.writing.building.shards import ShardResult, open_partial_shard, survey_written
-from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
+from recordsmith.writing.reshaping.inputs import check_separate
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
