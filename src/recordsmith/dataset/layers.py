@@ -27,6 +27,7 @@ from recordsmith.format.wire import (
 from recordsmith.support.buffers import as_view, offsets_from_lengths
 
 LAYERS_FOLDER = "layers"
+LAYER_REMEDY = "Fetch it again, or take the layer away with `recordsmith layers remove`."
 
 ShardKey: TypeAlias = tuple[int, int]
 """What a layer knows a shard by: its CRC-32C and its size in bytes."""
@@ -116,7 +117,10 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
         parts = []
         for number, (own, left) in enumerate(zip(blocks, rest, strict=True)):
             part = left if left is not None else next(own, None)
-            if part is None:  # each source has as many records: it raises otherwise
+            if part is None:
+                for other in blocks:  # each has as many records: it raises otherwise
+                    for _ in other:
+                        pass
                 return
             rest[number] = part
             parts.append(part)
