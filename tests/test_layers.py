@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.checking.normalisation_file import NORMALISATION_NAME
 from recordsmith.engines import Processes
+from recordsmith.format.wire import masked_crc32c
 from recordsmith.support.explaining import LeftOutWarning
 
 from . import layered
@@ -221,3 +223,37 @@ def test_statistics_belong_to_the_layers_with_their_features(tmp_path: Path) -> 
     save()
     assert abs(float(load().mean())) < 1e-6
     assert not np.allclose(load(), before)
+
+
+def test_a_card_lists_the_files_of_layers(both: tuple[Path, Path]) -> None:
+    card = rs.card(both[0])
+    files = {file["@id"]: file for file in card.croissant["distribution"] if "sha256" in file}
+    assert files.keys() == {str(path.relative_to(both[0])) for path in both[0].rglob("*.tfrecord")}
+    for name, file in files.items():
+        data = (both[0] / name).read_bytes()
+        assert file["sha256"] == hashlib.sha256(data).hexdigest()
+        assert file["contentSize"] == f"{len(data)} B"
+    assert "`embedding`, `group`" in card.readme
+
+
+def test_the_viewer(both: tuple[Path, Path]) -> None:
+    """Tiles and facets as of merged records; the facts of the file are those of the shard's."""
+    pytest.importorskip("httpx")
+    from .viewing.conftest import Client
+
+    seen = []
+    for path in both:
+        client = Client(rs.view(path))
+        try:
+            records = [client.json(f"/api/record/{position}") for position in (3, 13)]
+            seen.append((client.tiles(positions="0,13,23"), client.poll("/api/facets"), records))
+        finally:
+            client.viewer.close()
+    layers, merged = seen
+    assert layers[:2] == merged[:2]
+    for one, other, shard, number in zip(layers[2], merged[2], (0, 1), (3, 4), strict=True):
+        for key in ("sections", "boxes", "label", "caption", "position", "record"):
+            assert one[key] == other[key]
+        record = rs.open(both[0]).shards[shard].alone().read(number)
+        assert one["checksums"]["payload"] == masked_crc32c(record).to_bytes(4, "little").hex()
+        assert [Path(layer).parent.name for layer in one["layers"]] == [*LAYERS]

@@ -7,6 +7,7 @@ import operator
 import os
 import pickle
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.selected_records import records_of_part
 from recordsmith.format.wire import encode_records
-from recordsmith.stores import Location
+from recordsmith.stores import Location, as_folder
+from recordsmith.stores.cache.store import CachedStore
 from recordsmith.support.errors import CorruptDataError, Defect
 
 from .. import layered
@@ -129,12 +131,14 @@ def kinds(dataset: Dataset) -> dict[str, str]:
     return {key: feature.kind for key, feature in known if feature.kind not in ("mixed", "none")}
 
 
-def columns(dataset: Dataset, **options: Any) -> Any:
-    specs = {
-        key: rs.FeatureSpec(kind, "ragged", default=()) for key, kind in kinds(dataset).items()
+def columns(dataset: Dataset, only: Any = None, **options: Any) -> Any:
+    keys = [key for key in kinds(dataset) if only is None or key in only]
+    specs: Any = {
+        key: rs.FeatureSpec("int64", "ragged", in_steps=True)
+        if key == "steps"
+        else rs.FeatureSpec(kinds(dataset)[key], "ragged", default=())
+        for key in keys
     }
-    lists = {"steps"} & {*specs}
-    specs |= {key: rs.FeatureSpec("int64", "ragged", in_steps=True) for key in lists}
     return dataset.read_columns(specs, **options)
 
 
@@ -161,6 +165,10 @@ READERS: dict[str, Callable[[Dataset], Any]] = {
     "every second": lambda d: list(d[::2]),
     "parts": lambda d: [list(part) for part in parts_of(d, "1B" if d else "1MB")],
     "columns": columns,
+    "each column": lambda d: [
+        columns(d, only=[key], with_validity=True) for key in sorted(kinds(d))
+    ],
+    "pairs of columns": lambda d: [columns(d, only=pair) for pair in pairwise(sorted(kinds(d)))],
     "columns with validity": lambda d: columns(d, with_validity=True),
     "batches": lambda d: [*d.batches(3, {"id": rs.FeatureSpec("int64", ())})],
     "filter": where,
@@ -350,3 +358,41 @@ def test_requests(monkeypatch: pytest.MonkeyPatch, is_held: bool, can_list: bool
         read()
         of_layers = [key for _, key in store.asked if key in files]
         assert len(of_layers) == (0 if is_held else 2)
+
+
+def test_only_the_files_of_the_features_are_read() -> None:
+    store = CountingStore()
+    folder = with_layer(Location(store, "bucket/out"))
+    layered.add(folder, "other", [{"z": at} for at in range(COUNT)])
+    features = {"y": rs.Scalar("y")}
+    for read, layers in (
+        (lambda dataset: dataset.read_columns(["y"]), {"new"}),
+        (lambda dataset: dataset.to_arrow(["y"], where="z > 3").read_all(), {"new", "other"}),
+        (lambda dataset: dataset.filter("z > 3"), {"other"}),
+        (lambda dataset: [*dataset.batches(7, ["y", "id"])], {"new", ""}),
+        (lambda dataset: [*rs.Loader(dataset, features, batch_size=4, shuffle=True)], {"new"}),
+    ):
+        dataset = rs.open(folder)
+        store.reset()
+        read(dataset)
+        folders = {key.removeprefix("bucket/out/").rpartition("/")[0] for _, key in store.asked}
+        assert folders == {layer and f"layers/{layer}" for layer in layers}
+
+
+@pytest.mark.parametrize("kind", ["s3", "web"])
+def test_servers(servers: Any, tmp_path: Path, monkeypatch: Any, kind: str) -> None:
+    """In a bucket, and over a web server; in this process and from a pickle; with a cache."""
+    with_layer(tmp_path / "out")
+    store = servers.new_store(kind)
+    for file in as_folder(tmp_path / "out").list():
+        store.put(f"out/{file.relative_to(as_folder(tmp_path / 'out'))}", file.read())
+    expected = [plain(example) for example in rs.open(tmp_path / "out")]
+    cached = CachedStore(store, os.fspath(tmp_path / "cache"))
+    for held_bytes in (0, 64 << 20):
+        monkeypatch.setattr(locating, "HELD_BYTES", held_bytes)
+        for folder in (Location(store, "out"), Location(cached, "out"), Location(cached, "out")):
+            dataset = rs.open(folder)
+            again = pickle.loads(pickle.dumps(dataset))  # noqa: S301
+            for one in (dataset, again):
+                assert [plain(one[row]) for row in (15, 3)] == [expected[15], expected[3]]
+                assert [plain(example) for example in one] == expected

@@ -113,6 +113,7 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
         blocks: of the same records, in order: first of the shard, then of each layer.
     """
     rest: list[RecordBlock | None] = [None] * len(blocks)
+    data = np.empty(0, np.uint8)  # used again: a block is valid until the next one
     while True:
         parts = []
         for number, (own, left) in enumerate(zip(blocks, rest, strict=True)):
@@ -127,7 +128,8 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
         count = min(map(len, parts))
         lengths = sum(part.lengths[:count] for part in parts)
         places = offsets_from_lengths(lengths)
-        data = np.empty(int(places[-1]), np.uint8)
+        if len(data) < places[-1]:
+            data = np.empty(int(places[-1]), np.uint8)
         at = places[:-1].copy()
         for number, part in enumerate(parts):
             starts, own_lengths = part.starts[:count], part.lengths[:count]
@@ -135,7 +137,7 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
             gather(part.buffer, begins, ends, at, data, check_payloads=False)
             at += own_lengths
             rest[number] = None if count == len(part) else _rest(part, count)
-        yield joined_block(as_view(data), lengths, parts[0].position, parts[0].offset)
+        yield joined_block(as_view(data[: places[-1]]), lengths, parts[0].position, parts[0].offset)
 
 
 def _rest(block: RecordBlock, count: int) -> RecordBlock:

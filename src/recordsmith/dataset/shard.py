@@ -7,7 +7,7 @@ the index (see `frames`) and verifies each record against it and its checksums.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -244,6 +244,23 @@ class Shard:
         other = copy(self)
         other.layers = ()
         return other
+
+    def reading(self, keys: Iterable[str]) -> Shard:
+        """Return the shard with only the files that have the values of some features."""
+        left, layers = {*keys}, list[Shard]()
+        for layer in reversed(self.layers):
+            if left & layer.features:
+                layers.insert(0, layer)
+            left -= layer.features
+        if not left and layers:
+            first = layers.pop(0)
+        elif len(layers) == len(self.layers):
+            return self
+        else:
+            first = self
+        other = copy(first)
+        other._index, other.layers = first._index, tuple(layers)  # noqa: SLF001 - its own
+        return other if layers or first is self else first
 
     def holding(self, key: str) -> Shard:
         """Return the file with the values of a feature: the last layer with it, or the shard."""

@@ -21,6 +21,7 @@ from recordsmith.dataset import (
     Dataset,
     Faults,
     RecordLocation,
+    SelectedRecords,
     listed_digest,
     records_of,
 )
@@ -128,7 +129,8 @@ class LoaderInput(ABC):
 
     def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:  # noqa: ARG002
         """Return the records for a reader that uses only some features, some of them as images."""
-        return self.records
+        records = self.records
+        return records.reading(keys) if isinstance(records, SelectedRecords) else records
 
     def describe(self) -> Any:
         """Return a JSON-able description of the chosen records, for a state; None for all."""
