@@ -19,7 +19,7 @@ from recordsmith.engines import Processes
 from recordsmith.format.wire import masked_crc32c
 from recordsmith.support.explaining import LeftOutWarning
 
-from . import layered
+from . import layered_datasets as layered
 from .images import jpeg
 from .raising import raises
 

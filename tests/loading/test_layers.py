@@ -16,7 +16,7 @@ import pytest
 
 import recordsmith as rs
 
-from .. import layered
+from .. import layered_datasets as layered
 from ..images import jpeg
 from ..raising import raises
 
