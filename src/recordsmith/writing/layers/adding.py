@@ -31,9 +31,9 @@ from recordsmith.support.errors import OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
-from recordsmith.writing.layers.files import write_layer
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
+from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
-from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
 
 _VERSION = 1  # changes if the same command gives other bytes
 
@@ -224,6 +224,7 @@ class _Change:
                     remedy=f"Choose another name, or pass {option('overwrite', True)}.",
                 )
             manifest = self._without(manifest)
+        self._check_name(manifest)
         dataset = open_packed(self.folder, manifest)
         joined = join_table(dataset, values, progress)
         job = fingerprint([_VERSION, base, self.name, joined.identity])
@@ -295,6 +296,24 @@ class _Change:
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
 
+    def _check_name(self, manifest: Manifest) -> None:
+        """Check that another layer can have the name."""
+        names = {layer.name.casefold(): layer.name for layer in manifest.layers}
+        if (other := names.get(self.name.casefold())) is not None:
+            raise OptionError(
+                f"the layer {other!r} of {self.folder} has the same name on some file systems",
+                option="name",
+                value=self.name,
+            )
+        if len(names) >= Layer.most:
+            raise OptionError(
+                f"{self.folder} has {len(names):,} layers",
+                option="name",
+                value=self.name,
+                expected=f"at most {Layer.most:,} layers",
+                remedy="Make them part of the records with `recordsmith reshard`.",
+            )
+
     def _without(self, manifest: Manifest) -> Manifest:
         """Return the manifest without the layer; reads the shards if it hid features of theirs."""
         gone = self._find(manifest)
@@ -326,21 +345,14 @@ class _Change:
             tuple(key for key in joined.features if key in dataset.schema.columns),
             {},
         )
-        target = folder / layer.folder
-        files = [layer_file(_entry(shard), job) for shard in dataset.shards]
-        results = write_layer(target, files, dataset.shards, joined, self.workers)
-        parts: dict[str, list[Schema]] = {}
-        shards: dict[tuple[int, int], ShardEntry] = {}
-        for shard, (entry, schema) in zip(dataset.shards, results, strict=True):
-            if shards.setdefault(_entry(shard).key, entry) != entry:
-                raise OptionError(
-                    f"{shard.location} and another shard have the same bytes, so that a layer "
-                    "cannot tell them apart",
-                    option="path",
-                    value=str(self.folder),
-                    remedy="Write the dataset again with `recordsmith reshard`.",
-                )
-            parts.setdefault(shard.split, []).append(schema)
+        entries = [_entry(shard) for shard in dataset.shards]
+        check_apart(self.folder, entries, {entry.key for entry in entries})
+        files = [layer_file(entry, job) for entry in entries]
+        results = write_layer(folder / layer.folder, files, dataset.shards, joined, self.workers)
+        parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
+        for shard, (_, schema) in zip(dataset.shards, results, strict=True):
+            parts[shard.split].append(schema)
+        shards = {entry.key: own for entry, (own, _) in zip(entries, results, strict=True)}
         layer = Layer(layer.name, layer.features, layer.hidden, shards)
         return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
 
@@ -353,11 +365,6 @@ class _Change:
 def _entry(shard: Shard) -> ShardEntry:
     assert shard.entry is not None
     return shard.entry
-
-
-def layer_file(shard: ShardEntry, job: str) -> str:
-    """The name of the file of a layer for a shard, as one job writes it."""
-    return f"{shard.crc32c:08x}-{shard.size_bytes}-{job[:8]}.tfrecord"
 
 
 def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:

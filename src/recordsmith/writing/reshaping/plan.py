@@ -38,8 +38,9 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.serialization import fields_to_json
+from recordsmith.writing.building.fingerprints import fingerprint
 from recordsmith.writing.reshaping.edits import Edits
-from recordsmith.writing.reshaping.inputs import InputRecords, Inputs, fingerprint
+from recordsmith.writing.reshaping.inputs import InputRecords, Inputs
 
 _TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
 _VERSION = 1  # changes if the same options give other bytes

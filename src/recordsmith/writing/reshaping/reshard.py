@@ -29,7 +29,6 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
 from recordsmith.writing.building.shards import ShardResult, completed_files
-from recordsmith.writing.layers.setting import SetOption, described, values_of_option, with_values
 from recordsmith.writing.layers.table_features import TableValues
 from recordsmith.writing.reshaping.casting import CastKind
 from recordsmith.writing.reshaping.copies import CopyJob
@@ -52,6 +51,12 @@ from recordsmith.writing.reshaping.plan import (
     reshard_fingerprint,
 )
 from recordsmith.writing.reshaping.recoding import TableLike
+from recordsmith.writing.reshaping.setting import (
+    SetOption,
+    described,
+    values_of_option,
+    with_values,
+)
 from recordsmith.writing.reshaping.without import Without, select_without
 
 
