@@ -7,7 +7,6 @@ is verified with the keys. An int64 key is its own hash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,19 +17,18 @@ from recordsmith.format.example import (
     BytesArray,
     FeatureSchema,
     FeatureSpec,
-    KeyAction,
     RaggedArray,
-    Rewriter,
     context_as_example,
 )
 from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import first_of, suggest_names
 from recordsmith.support.work import Progress
+from recordsmith.writing.layers.merging import select_in_block
 from recordsmith.writing.layers.table_features import (
     PIECE_BYTES,
     ROWS_AT_ONCE,
@@ -102,21 +100,11 @@ class JoinedRows:
     def _old_values(self, positions: Int64Array) -> Iterator[bytes]:
         """Yield the features of some records that may change, without decoding them."""
         kept = {*map(encode_key, self._rows.known_features)}
-        actions = [KeyAction(), KeyAction(drops=True)]
-        rewriter = Rewriter(actions, lambda key: int(key not in kept), {}, lambda _: None)
         for located in self._records.pick(positions).blocks() if len(positions) else ():
-            block = located.block
             with located.located():
-                try:
-                    pieces = rewriter.rewrite(block.buffer, block.starts, block.lengths)
-                    for data, offsets in pieces:
-                        for low, high in pairwise(offsets.tolist()):
-                            old: Any = data[low:high]
-                            old = context_as_example(old) if self._has_lists else bytes(old)
-                            yield b"" if old == _EMPTY else old
-                except DataError as error:
-                    error.record = rewriter.row
-                    raise
+                for data in select_in_block(located.block, kept.__contains__):
+                    old = context_as_example(data) if self._has_lists else bytes(data)
+                    yield b"" if old == _EMPTY else old
 
 
 def join_table(
