@@ -23,23 +23,25 @@ SAME = {
         COPIES,
         ["test/a/two.png", "test/b/two.png"],
         ["train/a/four.png", "train/b/four.png"],
+        ["train/a/three.jpg", "train/b/three.jpg"],
     ],
     "identical-across-splits": [
         ["test/a/one.png", "train/b/one.png"],
-        ["test/b/three.jpg", "train/b/three.jpg"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg"],
     ],
     "conflicting-labels": [
         ["test/a/one.png", "train/b/one.png"],
         ["test/a/two.png", "test/b/two.png"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg"],
         ["train/a/four.png", "train/b/four.png"],
     ],
     "similar-across-splits": [
         ["test/a/five.jpg", "train/a/five.png"],
-        ["test/b/three.jpg", "train/b/three.jpg", "train/b/three.png"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg", "train/b/three.png"],
     ],
     "similar-images": [
         ["train/a/four.jpg", "train/a/four.png", "train/b/four.png"],
-        ["train/b/three.jpg", "train/b/three.png"],
+        ["train/a/three.jpg", "train/b/three.jpg", "train/b/three.png"],
     ],
 }
 
