@@ -225,14 +225,13 @@ def _check_samples(
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        first = check_duplicates(
+        first, pairs = check_duplicates(
             contents, annotations, splits.tolist(), samples, listing.reader, findings
         )
-        pairs: Mapping[LintCheck, Any] = {}
         if not SIMILAR_CHECKS.isdisjoint(selected):
-            pairs = check_similar(shapes, first, splits, samples, listing.reader, findings)
+            pairs |= check_similar(shapes, first, splits, samples, listing.reader, findings)
         if places is not None:
-            places.add_copies(contents, annotations, pixels, pairs)
+            places.add_copies(pairs, pixels)
     for key, (name, values) in mask_values.items():
         if are_drawn_for_viewing(values):
             findings.add(ImageCheck.MASK_0_255, LintExample(name, f"the values of {key!r}"))
