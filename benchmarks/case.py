@@ -80,6 +80,7 @@ class Settings:
     beam_python: a Python that has recordsmith and apache-beam.
     ray_python: a Python that has recordsmith, Ray and TensorFlow.
     spark_python: a Python that has recordsmith and PySpark.
+    lance_python: a Python that has pylance and litdata.
     """
 
     folder: Path
@@ -90,6 +91,7 @@ class Settings:
     beam_python: str | None = None
     ray_python: str | None = None
     spark_python: str | None = None
+    lance_python: str | None = None
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,7 @@ class Inputs:
             "camera-12mp": Camera(32, 4000, 3000, (3, 7), 92),
         }
         self.camera_count = self.cameras["camera"].count
+        self.thumbnail_count = 10_000 if quick else 100_000
         self.random_count = 2_000 if quick else 20_000
         self.embedding_count = 4_000 if quick else 40_000
         self.row_count = 40_000 if quick else 400_000
@@ -172,6 +173,14 @@ class Inputs:
             "camera-packed-256": lambda path: self._pack_camera("camera", path, shorter_side=256),
             "camera-packed-8": lambda path: self._pack_camera("camera", path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
+            "camera-labels": lambda path: self._add_layer("camera-packed", path, 0),
+            "camera-embeddings": lambda path: self._add_layer(
+                "camera-packed", path, EMBEDDING_SIZE
+            ),
+            "small-labels": lambda path: self._add_layer("small.tfrecord", path, 0),
+            "thumbnails": self._make_thumbnails,
+            "thumbnails.parquet": self._make_thumbnail_table,
+            "new-labels.csv": self._make_new_labels,
             "remote/camera": self._make_remote_camera,
             "remote/large": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
             "remote/1000-shards": self._make_1000_shards,
@@ -180,6 +189,8 @@ class Inputs:
             "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
             "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
         }
+        for name in ("camera-labels", "camera-embeddings", "small-labels"):
+            self._makers[f"{name}-inside"] = partial(self._merge_layer, name)
         for name in self.cameras:
             self._makers |= {
                 name: partial(self._draw_camera, name),
@@ -438,6 +449,75 @@ class Inputs:
         path.mkdir()
         for number in range(10):
             os.link(shard, path / f"train-{number:05d}-of-00010.tfrecord")
+
+    def _add_layer(self, name: str, path: Path, size: int) -> None:
+        """A dataset in one shard with a layer of a label, or of so many floats, of each record."""
+        import numpy as np
+        import pyarrow as pa
+
+        import recordsmith as rs
+        from recordsmith.writing.layers.adding import add_layer
+
+        self.make(name)
+        rs.reshard(self.path(name), path, shards=1)
+        count = len(rs.open(path))
+        draw = np.random.default_rng(8)
+        values: Any = pa.array(np.arange(count) % len(CLASSES))
+        if size:
+            floats = draw.standard_normal(count * size, np.float32)
+            values = pa.FixedSizeListArray.from_arrays(floats, size)
+        table = pa.table({"row": np.arange(count), "value": values})
+        key = "embedding" if size else "new_label"
+        add_layer(path, table, name="new", on="position=row", features={key: "value"})
+
+    def _merge_layer(self, name: str, path: Path) -> None:
+        """The same with the values inside the records."""
+        from recordsmith import reshard
+
+        self.make(name)
+        reshard(self.path(name), path, shards=1)
+
+    def _thumbnails(self) -> Iterator[dict[str, Any]]:
+        """Images of 7 kB and their numbers; each of some images comes often."""
+        import io
+
+        import numpy as np
+        from PIL import Image
+
+        images = []
+        for seed in range(64):
+            pixels = np.random.default_rng(seed).integers(0, 256, (12, 12, 3), np.uint8)
+            image, file = Image.fromarray(pixels).resize((192, 192)), io.BytesIO()
+            grain = np.random.default_rng(seed).normal(0, 9, (192, 192, 3))
+            noisy = np.clip(np.asarray(image) + grain, 0, 255).astype(np.uint8)
+            Image.fromarray(noisy).save(file, "JPEG", quality=70)
+            images.append(file.getvalue())
+        for number in range(self.thumbnail_count):
+            yield {"id": number, "image/encoded": images[number % 64]}
+
+    def _make_thumbnails(self, path: Path) -> None:
+        import recordsmith as rs
+
+        rs.pack(rs.Rows(list(self._thumbnails())), path, shards=8)
+
+    def _make_thumbnail_table(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns: dict[str, list[Any]] = {"id": [], "image": []}
+        for row in self._thumbnails():
+            columns["id"].append(row["id"])
+            columns["image"].append(row["image/encoded"])
+        schema = pa.schema({"id": pa.int64(), "image": pa.large_binary()})
+        pq.write_table(pa.table(columns, schema), path, compression="none", row_group_size=4096)
+
+    def _make_new_labels(self, path: Path) -> None:
+        """The labels of the thumbnails, in another order."""
+        import numpy as np
+
+        ids = np.random.default_rng(9).permutation(self.thumbnail_count).tolist()
+        rows = "".join(f"{number},{number % len(CLASSES)}\n" for number in ids)
+        path.write_text("id,label\n" + rows)
 
     def _make_remote_camera(self, path: Path) -> None:
         """A gigabyte in ten shards."""

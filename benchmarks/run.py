@@ -48,6 +48,7 @@ _PYTHONS = {
     "beam": "recordsmith, apache-beam and google-crc32c",
     "ray": "recordsmith, ray[data] and tensorflow",
     "spark": "recordsmith and pyspark, which needs Java",
+    "lance": "pylance and litdata",
 }
 """What needs an environment of its own."""
 

@@ -199,12 +199,17 @@ def normalisation(
                 builders[key].add(values, step_counts)
         workers.advance(len(located.block.frames()))
     workers.finish()
-    shards = records.all_shards if records.has_all else ()
+    files = [
+        file
+        for shard in (records.all_shards if records.has_all else ())
+        for file in (shard, *shard.layers)
+        if file is shard or file.features.intersection(features)
+    ]
     return Normalisation(
         {key: builder.finish() for key, builder in builders.items()},
         split,
         len(records),
-        shards_digest([shard.entry for shard in shards]),
+        shards_digest([file.entry for file in files]),
     )
 
 
@@ -232,7 +237,14 @@ def shards_digest(entries: Sequence[Any]) -> str | None:
 def is_current(statistics: Normalisation, manifest: Manifest) -> bool:
     """Whether statistics are of the records that a manifest lists."""
     splits = manifest.splits if statistics.split is None else [statistics.split]
-    entries = [entry for split in splits for entry in manifest.splits.get(split, ())]
+    layers = [layer for layer in manifest.layers if statistics.features.keys() & layer.features]
+    entries = [
+        file
+        for split in splits
+        for entry in manifest.splits.get(split, ())
+        for file in (entry, *(layer.shards.get(entry.key) for layer in layers))
+        if file is not None
+    ]
     return statistics.shards is not None and statistics.shards == shards_digest(entries)
 
 

@@ -22,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from recordsmith.cli import console
 from recordsmith.cli.execution import executable, handle_signals
 from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition
+from recordsmith.support.explaining import LeftOutWarning
 from recordsmith.support.words import similar_name
 
 _PANELS = {
@@ -116,6 +117,8 @@ def main() -> None:
             reconfigure(errors="backslashreplace")
     if not sys.warnoptions:  # warnings of other libraries address programmers
         warnings.simplefilter("ignore")
+        warnings.simplefilter("default", LeftOutWarning)
+        warnings.showwarning = lambda message, *_, **__: console.print_aside(f"notice: {message}")
         logging.getLogger().setLevel(logging.ERROR)
     # OpenCV logs bad images, which our errors report with their place. It reads this when imported.
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")

@@ -95,4 +95,6 @@ def open_stream(
                 yield from some
 
     first = make_decoder()
+    if columns is not None:
+        records = records.reading({*columns, *(() if where is None else where.keys)})
     return pa.RecordBatchReader.from_batches(first.schema, batches())

@@ -315,7 +315,8 @@ class Dataset(Summarized):
         if keys is None or is_known or with_validity or view.begins_with_lists():
             keys = view.specs(keys, fills_missing=with_validity)
         decoder, row_count = ColumnDecoder(keys, with_validity=with_validity), 0
-        for located in view.records.blocks():
+        records = view.records if keys is None else view.records.reading(keys)
+        for located in records.blocks():
             located.append_to(decoder)
             row_count += len(located.block)
         try:
@@ -377,14 +378,16 @@ class Dataset(Summarized):
         decoder = ColumnDecoder(specs, with_validity=with_validity)
         return (
             (columns, _validity(columns, validity, row_count)) if with_validity else columns
-            for row_count in self._filled(decoder, size, drop_last)
+            for row_count in self._filled(decoder, specs, size, drop_last)
             for columns, validity in (decoder.finish_with_validity(),)
         )
 
-    def _filled(self, decoder: ColumnDecoder, size: int, drop_last: bool) -> Iterator[int]:
+    def _filled(
+        self, decoder: ColumnDecoder, keys: Iterable[str], size: int, drop_last: bool
+    ) -> Iterator[int]:
         """Yield the number of rows each time that a decoder has those of a batch."""
         filled = 0
-        for located in self.view.records.blocks():
+        for located in self.view.records.reading(keys).blocks():
             row, count = 0, len(located.block)
             while row < count:
                 stop = min(count, row + size - filled)

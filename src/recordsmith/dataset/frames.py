@@ -10,6 +10,7 @@ All readers are thread-safe. Files stay open while their reader exists.
 
 from __future__ import annotations
 
+import io
 import mmap
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,7 +29,7 @@ from recordsmith.format.wire import (
     scan,
 )
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
-from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_BYTES = 16 << 10  # of records, on average: mapping is faster
@@ -148,12 +149,17 @@ class ReadFrames:
 class HeldFrames:
     """Reads frames of a file that is in memory, as `MappedFrames`."""
 
-    def __init__(self, data: BytesLike) -> None:
-        self._data = as_view(data)
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
 
-    def lengths(self) -> Int64Array:
-        """Return the sizes of all payloads up to the first defect: int64, (count,)."""
-        return scan(self._data, check_payloads=False).lengths
+    def lengths(self) -> Int64Array | None:
+        """Return the sizes of all payloads, int64, (count,); None if the framing is damaged."""
+        frames = scan(self._data, check_payloads=False)
+        return frames.lengths if frames.stop == len(self._data) else None
+
+    def open(self) -> io.BytesIO:
+        """Return the file as a stream, without a copy."""
+        return io.BytesIO(self._data.obj)
 
     def view(self, begin: int, end: int) -> memoryview | None:
         return self._data[begin:end] if end <= len(self._data) else None

@@ -27,6 +27,7 @@ from recordsmith.format.wire import (
 from recordsmith.support.buffers import as_view, offsets_from_lengths
 
 LAYERS_FOLDER = "layers"
+LAYER_REMEDY = "Fetch it again, or take the layer away with `recordsmith layers remove`."
 
 ShardKey: TypeAlias = tuple[int, int]
 """What a layer knows a shard by: its CRC-32C and its size in bytes."""
@@ -115,18 +116,23 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
         blocks: of the same records, in order: first of the shard, then of each layer.
     """
     rest: list[RecordBlock | None] = [None] * len(blocks)
+    data = np.empty(0, np.uint8)  # used again: a block is valid until the next one
     while True:
         parts = []
         for number, (own, left) in enumerate(zip(blocks, rest, strict=True)):
             part = left if left is not None else next(own, None)
-            if part is None:  # each source has as many records: it raises otherwise
+            if part is None:
+                for other in blocks:  # each has as many records: it raises otherwise
+                    for _ in other:
+                        pass
                 return
             rest[number] = part
             parts.append(part)
         count = min(map(len, parts))
         lengths = sum(part.lengths[:count] for part in parts)
         places = offsets_from_lengths(lengths)
-        data = np.empty(int(places[-1]), np.uint8)
+        if len(data) < places[-1]:
+            data = np.empty(int(places[-1]), np.uint8)
         at = places[:-1].copy()
         for number, part in enumerate(parts):
             starts, own_lengths = part.starts[:count], part.lengths[:count]
@@ -134,7 +140,7 @@ def join_blocks(blocks: Sequence[Iterator[RecordBlock]]) -> Iterator[RecordBlock
             gather(part.buffer, begins, ends, at, data, check_payloads=False)
             at += own_lengths
             rest[number] = None if count == len(part) else _rest(part, count)
-        yield joined_block(as_view(data), lengths, parts[0].position, parts[0].offset)
+        yield joined_block(as_view(data[: places[-1]]), lengths, parts[0].position, parts[0].offset)
 
 
 def _rest(block: RecordBlock, count: int) -> RecordBlock:

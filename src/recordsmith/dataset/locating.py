@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -32,7 +33,7 @@ from recordsmith.dataset.labels import (
     read_label_map,
     read_labels,
 )
-from recordsmith.dataset.layers import ShardEntry
+from recordsmith.dataset.layers import LAYER_REMEDY, ShardEntry
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -57,7 +58,15 @@ from recordsmith.dataset.names import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.format.wire import HEAD_BYTES, starts_with_record
-from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
+from recordsmith.stores import (
+    NOTE_BYTES,
+    FolderEntry,
+    Location,
+    ObjectInfo,
+    PlaceLike,
+    as_place,
+    read_existing,
+)
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
@@ -66,8 +75,10 @@ from recordsmith.support.errors import (
     ForbiddenFileError,
     MissingFileError,
     OptionError,
+    RecordsmithError,
     option,
 )
+from recordsmith.support.explaining import LeftOutWarning, warn_user
 from recordsmith.support.words import first_of, suggest_names
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
@@ -77,12 +88,14 @@ _DIGITS = re.compile(r"\d+")
 _DOCUMENT = re.compile(
     r"\..*|LICENSE|.*\.(?:json|txt|pbtxt|md|csv|html|ya?ml|idx|tfindex)", re.IGNORECASE
 )
+_NAME_OTHERS = "Fetch it again, or open the existing shards by name or with a glob."
 _NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
 _PEEKS, _REMOTE_PEEKS = 64, 2  # files of a suffix
 _MAX_PEEKS, _MAX_REMOTE_PEEKS = 1024, 16
 HELD_BYTES = 64 << 20
 """A layer over a network of at most this size is kept in memory."""
 
+_LOOKED_AT = 4  # manifests next to files
 _MAX_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -154,6 +167,7 @@ class Located(msgspec.Struct, frozen=True):
     unlisted: shards in a folder whose document lists others, which are missing.
     left_out: other files in a folder that may have been shards, located around defects.
     record_counts: of shards without a manifest, as `dataset_info.json` lists them.
+    is_named: whether these are files that were named, and not those of a folder.
     keypoint_classes: from the manifests; empty if they differ.
     """
 
@@ -169,6 +183,7 @@ class Located(msgspec.Struct, frozen=True):
     left_out: tuple[Location, ...] = ()
     record_counts: dict[Location, int] = {}
     keypoint_classes: KeypointClasses = {}
+    is_named: bool = False
 
     def of_splits(self, splits: Sequence[str]) -> Located:
         """Return only the shards of some splits, in the order of these."""
@@ -225,9 +240,30 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
 def locate_each(places: Iterable[Location], *, around_defects: bool = False) -> list[Located]:
     """Find the shards of each path; the folders of all paths together can determine splits."""
     parts = [_locate_one(place, around_defects) for place in places]
+    _warn_of_layers(shard.location for part in parts if part.is_named for shard in part.shards)
     unnamed = [shard.location for part in parts for shard in part.shards if shard.entry is None]
     splits = splits_of_folders(unnamed)
     return [_split_by_folders(part, splits) for part in parts] if splits else parts
+
+
+def _warn_of_layers(files: Iterable[Location]) -> None:
+    """Warn of layers of a dataset whose files were named: only its manifest has their layers."""
+    by_folder: dict[Location, set[str]] = {}
+    for file in files:
+        by_folder.setdefault(file.parent, set()).add(file.name)
+    for folder, names in islice(by_folder.items(), _LOOKED_AT):
+        with suppress(RecordsmithError):  # the files can be read whatever is next to them
+            if b'"layers"' not in (read_existing(folder / MANIFEST_NAME, NOTE_BYTES) or b""):
+                continue
+            manifest = read_manifest(folder)
+            if manifest is None or names.isdisjoint(shard.file for shard in manifest.shards):
+                continue
+            layers = first_of([layer.name for layer in manifest.layers], _NAMED)
+            warn_user(
+                f"files of {folder} are opened without its layers ({layers}), which only opening "
+                "the folder reads",
+                LeftOutWarning,
+            )
 
 
 def _split_by_folders(part: Located, splits: Mapping[str, str]) -> Located:
@@ -357,6 +393,7 @@ def _locate_matching(pattern: Location) -> Located:
         [Shard(place, split_of(place.name), listed=info) for place, info in files.items()],
         class_names=names,
         label_map=label_map,
+        is_named=True,
     )
 
 
@@ -392,7 +429,7 @@ def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
         )
     names, label_map = _names_next_to(place)
     shard = Shard(place, split_of(place.name), listed=info)
-    return Located([shard], class_names=names, label_map=label_map)
+    return Located([shard], class_names=names, label_map=label_map, is_named=True)
 
 
 def _describes_dataset(name: str) -> bool:
@@ -475,7 +512,8 @@ def _locate_finished(folder: ListedFolder) -> Located:
     begun = None if is_named else read_begun_note(location)
     if manifest is not None and (begun is None or begun.allows(manifest)):
         located = _packed(location, manifest, folder)
-        if not renames and (located.missing or not all(s.has_listed_size for s in located.shards)):
+        files = (file for shard in located.shards for file in (shard, *shard.layers))
+        if not renames and (located.missing or not all(file.has_listed_size for file in files)):
             folder = ListedFolder(location)
             located = _packed(location, manifest, folder)
         return _compare_names(located, folder, MANIFEST_NAME)
@@ -527,11 +565,12 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
 def _compare_names(located: Located, folder: ListedFolder, document: str) -> Located:
     """Report if a document lists missing shards, and the folder has others."""
     listed = {shard.location.name for shard in located.shards}
-    names = [name for name in _records_in(folder) if name not in listed] if located.missing else []
+    own = [shard for shard in located.missing if shard.location.parent == folder.location]
+    names = [name for name in _records_in(folder) if name not in listed] if own else []
     if not names:
         return located
-    missing = []
-    for shard in located.missing:
+    missing = [shard for shard in located.missing if shard not in own]  # of layers
+    for shard in own:
         error = CorruptDataError(
             Defect.MISSING_SHARD,
             "the names of the shards and the document disagree",
@@ -546,13 +585,10 @@ def _compare_names(located: Located, folder: ListedFolder, document: str) -> Loc
     return replace(located, missing=tuple(missing), unlisted=unlisted)
 
 
-def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
-    error = CorruptDataError(
-        Defect.MISSING_SHARD,
-        problem,
-        remedy="Fetch it again, or open the existing shards by name or with a glob.",
-        path=location,
-    )
+def _missing_shard(
+    split: str, location: Location, problem: str, remedy: str = _NAME_OTHERS
+) -> MissingShard:
+    error = CorruptDataError(Defect.MISSING_SHARD, problem, remedy=remedy, path=location)
     return MissingShard(split, location, error)
 
 
@@ -744,7 +780,8 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
         if listing.has(entry.file):
             return listing.shard(entry.file, split, entry=entry, **known)
         problem = f"the manifest lists {entry.file}, which is missing"
-        missing.append(_missing_shard(split, folder / entry.file, problem))
+        remedy = LAYER_REMEDY if known.get("features") else _NAME_OTHERS
+        missing.append(_missing_shard(split, folder / entry.file, problem, remedy))
         return None
 
     for split, entries in manifest.splits.items():
@@ -757,9 +794,9 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
                 own = layer.shards.get(entry.key)
                 if own is None:
                     continue
-                part = find(folder / layer.folder, listed, own, split, compression="none")
+                known = {"compression": "none", "features": frozenset(layer.features)}
+                part = find(folder / layer.folder, listed, own, split, **known)
                 if part is not None:
-                    part.features = frozenset(layer.features)
                     part.is_held = part.is_remote and layer.size_bytes <= HELD_BYTES
                     shard.layers += (part,)
     return Located(

@@ -108,12 +108,17 @@ def open_around_defects(paths: Paths) -> tuple[Dataset, list[DataError]]:
     defects = [*located.ignored, *(missing.error for missing in located.missing)]
     shards = []
     for shard in located.shards:
-        try:
-            shard.check_size()
-            shards.append(shard)
-        except DataError as error:
-            defects.append(error)
-            shards.append(Shard(shard.location, shard.split))
+        good = []
+        for file in (shard.alone(), *shard.layers):
+            try:
+                file.check_size()
+                good.append(file)
+            except DataError as error:
+                defects.append(error)
+        if not good or good[0].features:  # the shard itself is not as in the manifest
+            good.insert(0, Shard(shard.location, shard.split))
+        good[0].layers = tuple(good[1:])
+        shards.append(good[0])
     return _dataset(replace(located, shards=shards), None, paths), defects
 
 

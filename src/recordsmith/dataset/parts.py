@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import OpenShards, ShardSequence, scattered_blocks
@@ -79,7 +80,7 @@ class ShardRange:
             for block, _ in scattered_blocks(records, np.asarray(numbers)):
                 done += int(block.lengths.sum()) + FRAME_BYTES * len(block)
                 offset = done - len(block.buffer)
-                yield RecordBlock(block.buffer, block.starts, block.lengths, start, offset)
+                yield replace(block, position=start, offset=offset)
                 start += len(block)
             return
         for block in self.shard.blocks(int(numbers[0]), int(numbers[-1]) + 1):
@@ -92,7 +93,10 @@ class ShardRange:
                 rows = np.asarray(numbers[low:high]) - block.position
             starts, lengths = block.starts[rows], block.lengths[rows]
             done += int(lengths.sum()) + FRAME_BYTES * len(lengths)
-            yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
+            offset = done - len(block.buffer)
+            yield replace(
+                block, starts=starts, lengths=lengths, position=start + low, offset=offset
+            )
 
 
 def cut_part(part: ShardRange, max_bytes: int) -> Iterator[ShardRange]:
@@ -202,10 +206,14 @@ def shard_from_task(task: Mapping[str, Any]) -> Shard:
             )
     may_have_index = task["may_have_index"]
     shard = Shard(
-        location, task["split"], entry=task["entry"], listed=listed, may_have_index=may_have_index
+        location,
+        task["split"],
+        entry=task["entry"],
+        listed=listed,
+        may_have_index=may_have_index,
+        features=task.get("features", frozenset()),
     )
     shard.layers = tuple(map(shard_from_task, task["layers"]))
-    shard.features = task.get("features", frozenset())
     shard.is_held = task.get("is_held", False)
     return shard
 

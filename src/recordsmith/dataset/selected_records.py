@@ -6,7 +6,7 @@ This is what other packages use to read a dataset; `records_of` returns it for a
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,8 +53,11 @@ class RecordLocation(NamedTuple):
     offset: int
 
     def located(self, error: DataError) -> DataError:
+        """Return the error with the place of the record; one of a layer keeps the layer's."""
         found = copy(error)
-        found.path, found.record, found.offset = str(self.path), self.number, self.offset
+        found.record = self.number
+        if error.path in (None, str(self.path)):
+            found.path, found.offset = str(self.path), self.offset
         return found
 
     def __str__(self) -> str:
@@ -305,6 +308,14 @@ class SelectedRecords:
             is_whole = isinstance(inner, range) and inner == range(end - begin)
             parts.append(ShardRange(shard, None if is_whole else inner, records.opened))
         return parts
+
+    def reading(self, keys: Iterable[str]) -> SelectedRecords:
+        """Return records with only these features, of the files that have them, or more."""
+        keys = {*keys}
+        if not keys or not any(shard.layers for shard in self.all_shards):
+            return self
+        shards = [shard.reading(keys) for shard in self.all_shards]
+        return SelectedRecords(ShardSequence(shards), self._selection)
 
     def in_file_order(self) -> SelectedRecords:
         if self.is_in_file_order:

@@ -7,7 +7,7 @@ the index (see `frames`) and verifies each record against it and its checksums.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -23,7 +23,7 @@ from recordsmith.dataset.frames import (
     open_frames,
     walk,
 )
-from recordsmith.dataset.layers import ShardEntry, join_blocks
+from recordsmith.dataset.layers import LAYER_REMEDY, ShardEntry, join_blocks
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
@@ -78,6 +78,7 @@ class Shard:
         keeps_index: bool = True,
         listed: ObjectInfo | None = None,
         may_have_index: bool = True,
+        features: frozenset[str] = frozenset(),
     ) -> None:
         """
         Args:
@@ -97,7 +98,7 @@ class Shard:
         self.split = split
         self.entry = entry
         self.layers: tuple[Shard, ...] = ()
-        self.features: frozenset[str] = frozenset()
+        self.features = features
         self.is_held = False
         # what is known without reading
         self.known_record_count = None if entry is None else entry.record_count
@@ -108,7 +109,7 @@ class Shard:
     def _reset(self) -> None:
         self._index: ShardIndex | None = None
         self._frames: OpenFrames | None = None
-        self._may_be_mapped = False
+        self._may_be_mapped = self._has_read_again = False
         self.renew_lock()
         renew_in_children(self)
 
@@ -196,7 +197,9 @@ class Shard:
                 "the shard was changed after it was packed",
                 found=f"{size} bytes",
                 expected=f"{self.entry.size_bytes} bytes",
-                remedy=f"Copy or pack it again, or open only this file: {self.location}",
+                remedy=LAYER_REMEDY
+                if self.features
+                else f"Copy or pack it again, or open only this file: {self.location}",
                 path=self.location,
             )
 
@@ -242,6 +245,23 @@ class Shard:
         other.layers = ()
         return other
 
+    def reading(self, keys: Iterable[str]) -> Shard:
+        """Return the shard with only the files that have the values of some features."""
+        left, layers = {*keys}, list[Shard]()
+        for layer in reversed(self.layers):
+            if left & layer.features:
+                layers.insert(0, layer)
+            left -= layer.features
+        if not left and layers:
+            first = layers.pop(0)
+        elif len(layers) == len(self.layers):
+            return self
+        else:
+            first = self
+        other = copy(first)
+        other._index, other.layers = first._index, tuple(layers)  # noqa: SLF001 - its own
+        return other if layers or first is self else first
+
     def holding(self, key: str) -> Shard:
         """Return the file with the values of a feature: the last layer with it, or the shard."""
         having = (layer for layer in reversed(self.layers) if key in layer.features)
@@ -274,9 +294,14 @@ class Shard:
         """The offsets of its records; built and saved on first use."""
         with self._lock:
             if self._index is None and self.is_held:
-                frames = self.open_frames()
-                assert isinstance(frames, HeldFrames)
-                self._index = ShardIndex.from_lengths(frames.lengths(), "none")
+                lengths = self._held().lengths()
+                if lengths is None and self._read_held_again():
+                    lengths = self._held().lengths()
+                if lengths is None:
+                    for _ in self._own_blocks(0, None, check_payloads=False):
+                        pass  # raises the specific error
+                else:
+                    self._index = ShardIndex.from_lengths(lengths, "none")
             if self._index is None and self.keeps_index:
                 self._index = self._load_index()
             if self._index is None:
@@ -322,14 +347,15 @@ class Shard:
             compression = "none"
         position = start if skip_bytes else 0  # number of the first record to read
         seen = position
+        is_held = self.is_held and (stop is None or isinstance(self._frames, HeldFrames))
         with (
-            self.open_read() as file,
+            self._held().open() if is_held else self.open_read() as file,
             located(self.location, position, skip_bytes),
             accessing(self.location),
         ):
             if skip_bytes:
                 file.seek(skip_bytes)
-            elif self.is_remote:
+            elif isinstance(file, ObjectReader) and self.is_remote:
                 compression = self._detect_compression(file)
             for block in read_blocks(file, compression=compression, check_payloads=check_payloads):
                 first = block.position + position
@@ -394,6 +420,7 @@ class Shard:
         if self.is_remote:
             with suppress(DataError):
                 return self._read_at(number)
+            self._read_held_again()
         return self._read_at(number)
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
@@ -425,6 +452,7 @@ class Shard:
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
     ) -> None:
         """Copy a record that failed verification to out[place:], if its size is as expected."""
+        self._read_held_again()
         payload = self._read_at(number)
         if len(payload) != size:
             raise self._changed_error(number)
@@ -501,7 +529,9 @@ class Shard:
             "the shard was changed after it was packed or opened",
             found=f"{found} records",
             expected=f"{expected} records",
-            remedy="Fetch it again, or open it again by name, without the manifest.",
+            remedy=LAYER_REMEDY
+            if self.features
+            else "Fetch it again, or open it again by name, without the manifest.",
             path=self.location,
         )
 
@@ -528,13 +558,27 @@ class Shard:
         """Return what reads frames of the file at random."""
         with self._lock:
             if self._frames is None:
+                if self.is_held:
+                    return self._held()
                 info = self.info() if self.is_remote else None
-                if self.is_held and info is not None:
-                    data = self.location.store.read(info.key, 0, info.size_bytes, info.version)
-                    self._frames = HeldFrames(data)
-                    return self._frames
                 self._frames = open_frames(self.location, may_map=self._may_be_mapped, info=info)
             return self._frames
+
+    def _held(self) -> HeldFrames:
+        """Return the file in memory, which is read once."""
+        with self._lock:
+            if not isinstance(self._frames, HeldFrames):
+                key, size, version = self.info()
+                self._frames = HeldFrames(self.location.store.read(key, 0, size, version))
+            return self._frames
+
+    def _read_held_again(self) -> bool:
+        """Forget a damaged file in memory, once; return whether it is read again."""
+        with self._lock:
+            if not isinstance(self._frames, HeldFrames) or self._has_read_again:
+                return False
+            self._frames, self._has_read_again = None, True
+            return True
 
     def walk(self) -> ShardIndex:
         """Build the index of the current file without saving it.

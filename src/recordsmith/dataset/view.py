@@ -100,7 +100,7 @@ class View(msgspec.Struct):
         order = None if records.is_in_file_order else records.selection.all().argsort(kind="stable")
         in_order = records if order is None else records.pick(order)
         pieces, start = [np.empty(0, np.int64)], 0
-        for located in in_order.blocks():
+        for located in in_order.reading(where.keys).blocks():
             pieces.append(located.matching(where) + start)
             start += len(located.block)
         if known is None and records.has_all:  # others may have features that these lack

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from recordsmith.checking import Inspection, inspect
-from recordsmith.dataset import Dataset, Paths, dataset_of, read_manifest
+from recordsmith.dataset import Dataset, Paths, Shard, dataset_of, read_manifest
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import CLASS_LABEL
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document
@@ -142,8 +142,12 @@ def card(
         "url": url,
     }
     words = {key: text for key, text in names.items() if text}
-    hashes = _hashes(dataset, summary, progress)
-    return Card(_readme(summary, words), _croissant(summary, words, hashes))
+    described = {shard.path for shard in summary.shards}
+    shards = [shard for shard in dataset.shards if str(shard.location) in described]
+    hashes = _hashes([file for shard in shards for file in (shard, *shard.layers)], progress)
+    layers = [layer for shard in shards for layer in shard.layers]
+    readme = _readme(summary, words, layers)
+    return Card(readme, _croissant(summary, words, hashes, layers))
 
 
 def stated_terms(dataset: Dataset) -> Mapping[str, str]:
@@ -174,10 +178,8 @@ def _sentence(summary: Inspection) -> str:
     return f"{records} in TFRecord files, {size}, in the splits {', '.join(summary.splits)}."
 
 
-def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) -> dict[str, str]:
-    """Return the SHA-256 of each shard that is described, by its path."""
-    described = {shard.path for shard in summary.shards}
-    shards = [shard for shard in dataset.shards if str(shard.location) in described]
+def _hashes(shards: Sequence[Shard], progress: Progress | None) -> dict[str, str]:
+    """Return the SHA-256 of each shard, by its path."""
     total = sum(shard.size_bytes for shard in shards)
     hashes, done = {}, 0
     for shard in shards:
@@ -192,9 +194,10 @@ def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) ->
     return hashes
 
 
-def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
+def _readme(summary: Inspection, words: Mapping[str, str], layers: Sequence[Shard]) -> str:
     """Return the page: a header in YAML, of which JSON is a part, and text."""
     totals = summary.split_totals()
+    size_bytes = summary.size_bytes + sum(layer.size_bytes for layer in layers)
     header: dict[str, Any] = {"pretty_name": words["name"]}
     if "license" in words:
         header["license"] = words["license"]
@@ -209,8 +212,8 @@ def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
             {"name": split, "num_bytes": total["size_bytes"], "num_examples": total["records"]}
             for split, total in totals.items()
         ],
-        "download_size": summary.size_bytes,
-        "dataset_size": summary.size_bytes,
+        "download_size": size_bytes,
+        "dataset_size": size_bytes,
     }
     lines = ["---", *(f"{key}: {to_yaml(value)}" for key, value in header.items()), "---", ""]
     lines += [f"# {_markdown(words['name'])}", "", _markdown(words["description"]), ""]
@@ -225,6 +228,10 @@ def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
     for key, feature in _features(summary):
         values = "1" if feature.shape == () else str(feature.shape or "any number")
         lines.append(f"| {_code_cell(key)} | {feature.content_text or feature.kind} | {values} |")
+    of_layers = sorted({key for layer in layers for key in layer.features})
+    if of_layers:
+        keys = ", ".join(map(_code_cell, of_layers))
+        lines += ["", f"In the files of `layers/`, read together with the shards: {keys}"]
     for label, known in summary.keypoint_classes.items():
         joined = ", ".join(f"{one}-{other}" for one, other in known.skeleton)
         names = ", ".join(map(_code_cell, known.names))
@@ -298,24 +305,30 @@ def _size_category(count: int) -> str:
 
 
 def _croissant(
-    summary: Inspection, words: Mapping[str, str], hashes: Mapping[str, str]
+    summary: Inspection,
+    words: Mapping[str, str],
+    hashes: Mapping[str, str],
+    layers: Sequence[Shard],
 ) -> dict[str, Any]:
     """Return the document: a file for each shard, a set of files and its records."""
-    files, sets, records = [], [], []
+    sets, records = [], []
     totals = summary.split_totals()
-    for shard in summary.shards:
-        file = PurePath(shard.path).name
-        files.append(
-            {
-                "@type": "cr:FileObject",
-                "@id": file,
-                "name": file,
-                "contentUrl": file,
-                "contentSize": f"{shard.size_bytes} B",
-                "encodingFormat": "application/x-tfrecord",
-                "sha256": hashes[shard.path],
-            }
-        )
+    sizes = [(PurePath(shard.path).name, shard.path, shard.size_bytes) for shard in summary.shards]
+    for layer in layers:
+        path = str(layer.location)
+        sizes.append(("/".join(PurePath(path).parts[-3:]), path, layer.size_bytes))
+    files = [
+        {
+            "@type": "cr:FileObject",
+            "@id": file,
+            "name": file,
+            "contentUrl": file,
+            "contentSize": f"{size_bytes} B",
+            "encodingFormat": "application/x-tfrecord",
+            "sha256": hashes[path],
+        }
+        for file, path, size_bytes in sizes
+    ]
     for split, shards in summary.splits.items():
         own = [PurePath(shard.path).name for shard in shards]
         sets.append(

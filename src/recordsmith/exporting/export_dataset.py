@@ -249,8 +249,9 @@ def _fingerprint(dataset: Dataset, options: Sequence[Any]) -> str | None:
         return None
     shards = []
     for shard in dataset.shards:
-        info = shard.info()
-        shards.append([shard.location.identity, shard.split, info.size_bytes, info.version])
+        for file in (shard, *shard.layers):
+            info = file.info()
+            shards.append([file.location.identity, file.split, info.size_bytes, info.version])
     return hashlib.sha256(json.dumps([shards, *options]).encode()).hexdigest()
 
 

@@ -41,7 +41,7 @@ from recordsmith.exporting.exporter import (
     TableFiles,
     WrittenFile,
 )
-from recordsmith.format.example import Features, Schema, decode_example
+from recordsmith.format.example import Features, Schema, decode_example, merged
 from recordsmith.stores import FolderWriter, shared_folder
 from recordsmith.support.errors import DataError, OptionError, SourceError, located
 from recordsmith.support.tasks import Engine, Task, run_on
@@ -172,7 +172,10 @@ def _write_files(
     assert isinstance(exporter, RecordFiles)
     items: Iterator[tuple[int, Any]]
     if exporter.has_payloads:
-        items = enumerate(payload for _, _, payload in records.located_records())
+        items = enumerate(
+            merged(payload) if shard.layers else payload
+            for shard, _, payload in records.located_records()
+        )
     else:
         items = enumerate(example for _, example in _examples(records, writer))
     files: list[WrittenFile] = []
@@ -255,7 +258,8 @@ def _file_names(
         used = records_of(part).used_shards()
         total = max(1, sum(shard.record_count for shard in used))
         counts[split] = len(part)
-        sizes[split] = sum(shard.size_bytes for shard in used) * len(part) // total
+        files_of = (file for shard in used for file in (shard, *shard.layers))
+        sizes[split] = sum(file.size_bytes for file in files_of) * len(part) // total
         sizes[split] += exporter.overhead_bytes * len(part)
     files = shard_counts(counts, sizes, None, size_bytes)
     names: dict[str, list[tuple[str, int]]] = {}

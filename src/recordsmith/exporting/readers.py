@@ -170,6 +170,13 @@ class _Description(NamedTuple):
 def _describe(paths: Paths, split: str | None, progress: Progress | None) -> _Description:
     if is_split_slice(split):  # the program reads whole files
         locate(paths, split)
+    if any(shard.layers for shard in open_dataset(paths, split).shards):
+        raise OptionError(
+            "the dataset has layers, which the program would not read",
+            option="reader",
+            remedy="Make them part of the records with `recordsmith reshard PATH OUT`, and read "
+            "OUT.",
+        )
     inspection = inspect(paths, split, progress=progress)
     schema = inspection.schema
     name = os.fspath(paths) if isinstance(paths, (str, os.PathLike)) else [*map(str, paths)]

@@ -82,9 +82,13 @@ def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Func
     return decorate
 
 
-def warn_user(message: str) -> None:
+class LeftOutWarning(UserWarning):
+    """Something that belongs to a dataset is not read. Commands print it, too."""
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of this package that called it."""
     frame, level = sys._getframe(), 1  # noqa: SLF001 - the `inspect` module is slow to import
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

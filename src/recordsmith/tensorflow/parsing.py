@@ -29,7 +29,8 @@ def feature_spec(
     one a `RaggedFeature` with int64 row splits, or with a default a `FixedLenFeature`.
 
     Args:
-        schema: such as `dataset.schema`.
+        schema: such as `dataset.schema`. A `TFRecordDataset` does not read layers: use it with the
+            output of `recordsmith reshard`.
         features: keys to read; None for all that have a kind.
         defaults: by key, the value for records without the feature.
 

@@ -495,7 +495,7 @@ def _size(records: ViewedRecords) -> int | None:
     size = 0
     if len(records.shards) > 1000:  # each may be a request of the file system
         return sum(shard.entry.size_bytes for shard in records.shards if shard.entry) or None
-    for shard in records.shards:
+    for file in (file for shard in records.shards for file in (shard, *shard.layers)):
         with suppress(RecordsmithError):
-            size += shard.entry.size_bytes if shard.entry else shard.size_bytes
+            size += file.entry.size_bytes if file.entry else file.size_bytes
     return size

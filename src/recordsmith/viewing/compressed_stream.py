@@ -23,7 +23,8 @@ class CompressedStream:
     """The records of a compressed shard; keeps those that were read last. Thread-safe."""
 
     def __init__(self, shard: Shard) -> None:
-        self._shard = shard
+        self._shard = shard.alone()
+        self._layers = shard.layers  # which are not compressed
         self._blocks: Iterator[RecordBlock] | None = None
         self._next = 0  # the first record that is not read
         self._kept: OrderedDict[int, list[Payload]] = OrderedDict()
@@ -35,7 +36,15 @@ class CompressedStream:
         """Return the payloads of some records; each that cannot be read is the error."""
         with self._lock:
             by_number = {number: self._find(number) for number in sorted(numbers)}
-        return [by_number[number] for number in numbers]
+        return [self._with_layers(by_number[number], number) for number in numbers]
+
+    def _with_layers(self, payload: Payload, number: int) -> Payload:
+        if not self._layers or not isinstance(payload, bytes):
+            return payload
+        try:
+            return b"".join([payload, *(layer.read(number) for layer in self._layers)])
+        except RecordsmithError as error:
+            return error
 
     def _find(self, number: int) -> Payload:
         for start, records in self._kept.items():

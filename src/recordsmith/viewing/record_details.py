@@ -94,7 +94,12 @@ class RecordDetails:
             return document | {"defect": problem_of(payload)}
         document |= {"size_bytes": len(payload), "payload": classify(payload)}
         # those of the file, which were verified when it was read
-        parts = {"length": len(payload).to_bytes(8, "little"), "payload": payload}
+        own = payload
+        if shard.layers:
+            with suppress(RecordsmithError):
+                own = payload[: int(shard.own_sizes(np.array([number]))[0])]
+            document["layers"] = [str(layer.location) for layer in shard.layers]
+        parts = {"length": len(own).to_bytes(8, "little"), "payload": own}
         document["checksums"] = {
             name: masked_crc32c(data).to_bytes(4, "little").hex() for name, data in parts.items()
         }

@@ -33,7 +33,7 @@ from recordsmith.dataset import (
     records_of,
 )
 from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey
-from recordsmith.format.wire import RecordBlock
+from recordsmith.format.wire import FRAME_BYTES, RecordBlock
 from recordsmith.image import reserve_memory
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
@@ -303,7 +303,7 @@ class ViewedRecords:
             for shard, members, numbers, _ in self.records.by_shard(places):
                 with suppress(RecordsmithError, IndexError):
                     if shard.compression == "none":
-                        sizes[members] = np.diff(shard.index.offsets)[numbers]
+                        sizes[members] = shard.sizes(numbers) + FRAME_BYTES
         return sizes.tolist()
 
     def read(self, positions: Sequence[int] | Int64Array) -> list[Payload]:
@@ -357,9 +357,10 @@ class ViewedRecords:
         if isinstance(error, DataError) and shard not in self._broken:
             count = shard.known_record_count
             with suppress(RecordsmithError):
-                broken = shard.keep_readable()
-                if broken is not None:
-                    self._note(shard, broken)
+                for file in (shard, *shard.layers):
+                    broken = file.keep_readable()
+                    if broken is not None:
+                        self._note(shard, broken)
             shard.assume_record_count(count)  # the positions of the others stay
         defect = self._broken.get(shard)
         if defect is None:
@@ -491,7 +492,7 @@ def _runs(shard: Shard, count: int) -> Iterator[tuple[int, int, int]]:
     start = 0
     with suppress(RecordsmithError):
         if shard.size_bytes > _LARGE_BYTES or shard.compression != "none":
-            sizes = np.diff(shard.index.offsets[: count + 1])
+            sizes = shard.sizes(np.arange(count))
             if shard.compression != "none":  # read in order, by one thread at a time
                 largest = int(sizes.max(initial=0))
                 yield 0, count, largest if largest > _LARGE_BYTES else 0

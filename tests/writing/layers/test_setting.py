@@ -94,9 +94,8 @@ def test_values_of_two_tables(out: Path, tmp_path: Path, make: Any) -> None:
     dataset = rs.open(made)
     assert dataset.class_names == ("cat", "dog", "fox")
     assert len(dataset.filter("image/class/label == 2")) == 1
-    assert dataset.schema == rs.open([*sorted(map(str, made.glob("*.tfrecord")))]).schema or (
-        make is make_layer
-    )
+    if make is make_copy:
+        assert dataset.schema == rs.open([*sorted(map(str, made.glob("*.tfrecord")))]).schema
     assert rs.verify(made, deep=True).is_good
     if make is make_layer:
         assert {path.name: path.read_bytes() for path in out.glob("*.tfrecord")} == files

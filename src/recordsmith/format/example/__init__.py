@@ -22,7 +22,9 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
         "payload": "Kind PayloadKind classify",
         "rewriting": "KeyAction Rewriter",
         "schema": "FeatureSchema Schema SchemaSurvey",
-        "spans": "InnerSpans context_as_example delimited field_spans step_counts with_features",
+        "spans": (
+            "InnerSpans context_as_example delimited field_spans merged step_counts with_features"
+        ),
         "values": "BytesArray Column RaggedArray hash_spans",
     },
 )

@@ -28,6 +28,7 @@ from recordsmith.format.example.spans import InnerSpans as InnerSpans
 from recordsmith.format.example.spans import context_as_example as context_as_example
 from recordsmith.format.example.spans import delimited as delimited
 from recordsmith.format.example.spans import field_spans as field_spans
+from recordsmith.format.example.spans import merged as merged
 from recordsmith.format.example.spans import step_counts as step_counts
 from recordsmith.format.example.spans import with_features as with_features
 from recordsmith.format.example.values import BytesArray as BytesArray

@@ -170,6 +170,22 @@ def with_features(payload: BytesLike, examples: Sequence[BytesLike]) -> bytes:
     return delimited(1, *added) + bytes(data)
 
 
+def merged(payload: BytesLike) -> bytes:
+    """Return an equal payload with one map of features, in which each key is once.
+
+    For programs that expect records as most writers make them. Drops unknown fields.
+    """
+    data = as_view(payload)
+    pieces = []
+    for field in (1, 2):
+        spans = map_entries(data, *whole(data), field)
+        names = map(bytes, payload_views(data, *last_field_spans(data, spans, 1)))
+        last = dict(zip(names, payload_views(data, spans.starts, spans.lengths), strict=True))
+        if last:
+            pieces.append(delimited(field, *(delimited(1, entry) for entry in last.values())))
+    return b"".join(pieces)
+
+
 def whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
     """Return the starts and lengths of a single payload."""
     return np.zeros(1, np.int64), np.full(1, len(data), np.int64)

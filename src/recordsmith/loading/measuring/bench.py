@@ -90,7 +90,7 @@ def bench(
     ) as loader:
         report = BenchReport(
             record_count=len(dataset),
-            size_bytes=sum(shard.size_bytes for shard in shards),
+            size_bytes=sum(f.size_bytes for shard in shards for f in (shard, *shard.layers)),
             batch_size=batch_size,
             image_key=key,
             image="" if image is None else _describe_image(image),

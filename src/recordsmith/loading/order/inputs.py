@@ -21,6 +21,7 @@ from recordsmith.dataset import (
     Dataset,
     Faults,
     RecordLocation,
+    SelectedRecords,
     listed_digest,
     records_of,
 )
@@ -128,7 +129,8 @@ class LoaderInput(ABC):
 
     def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:  # noqa: ARG002
         """Return the records for a reader that uses only some features, some of them as images."""
-        return self.records
+        records = self.records
+        return records.reading(keys) if isinstance(records, SelectedRecords) else records
 
     def describe(self) -> Any:
         """Return a JSON-able description of the chosen records, for a state; None for all."""
@@ -136,13 +138,14 @@ class LoaderInput(ABC):
         return None if all(one is None for one in described) else described
 
     def digest(self) -> str | None:
-        """Return the digest of the shards that manifests list; None if there is another one.
+        """Return the digest of the files that manifests list; None if there is another one.
 
-        A state from before a record was removed or replaced has another one.
+        A state from before a record was removed or replaced, or a layer changed, has another one.
         """
         shards = [shard for dataset in self.datasets for shard in dataset.shards]
-        listed = [(s.split, *astuple(s.entry)) for s in shards if s.entry is not None]
-        return listed_digest(listed) if len(listed) == len(shards) else None
+        files = [file for shard in shards for file in (shard, *shard.layers)]
+        listed = [(f.split, *astuple(f.entry)) for f in files if f.entry is not None]
+        return listed_digest(listed) if len(listed) == len(files) else None
 
     def previews(self) -> list[Preview]:
         """Return what is known of each kind of record."""

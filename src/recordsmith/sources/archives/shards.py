@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,7 @@ from recordsmith.dataset import (
     locate_whole,
     split_word,
 )
-from recordsmith.format.example import BytesArray, ColumnDecoder, FeatureSpec
-from recordsmith.format.wire import FRAME_BYTES
+from recordsmith.format.example import BytesArray, ColumnDecoder, FeatureSpec, merged
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
@@ -92,7 +91,7 @@ class Shards(TreeSource):
             )
         for shard in shards:
             check_uncompressed(shard)
-        sizes = [np.diff(shard.index.offsets) - FRAME_BYTES for shard in shards]
+        sizes = [shard.sizes(np.arange(shard.record_count)) for shard in shards]
         rows_of_all = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(rows_of_all):
             raise SourceError(f"no records in {join_names(names)}", path=self.root)
@@ -101,7 +100,12 @@ class Shards(TreeSource):
         has_splits = len(coded[0]) > 1
         class_names, has_label_map = self._classes(located)
         notices = background_notices(class_names) if has_label_map else []
-        files = versions_of(root, names)
+        layers = {
+            name: [_below(root, layer.location) for layer in shard.layers]
+            for name, shard in zip(names, shards, strict=True)
+            if shard.layers
+        }
+        files = versions_of(root, [*names, *(file for own in layers.values() for file in own)])
         listing = Listing(
             SampleTable(
                 rows_of_all,
@@ -111,7 +115,7 @@ class Shards(TreeSource):
                 version=common_version(version for _, version in files),
                 references=rows_of_all.reference,
             ),
-            ShardReader(root, files).having(dict(zip(names, shards, strict=True))),
+            ShardReader(root, files, layers).having(dict(zip(names, shards, strict=True))),
             class_names,
             [*notices, *(joined_notice(shards, split_of_each) if has_splits else ())],
             splits=tuple(coded[0]) if has_splits else (),
@@ -121,7 +125,11 @@ class Shards(TreeSource):
             keypoint_classes=located.keypoint_classes,
         )
         return listing.with_account(
-            self._files_account(Role.RECORDS, (shard.location for shard in shards), _DOCUMENTS)
+            self._files_account(
+                Role.RECORDS,
+                (file.location for shard in shards for file in (shard, *shard.layers)),
+                _DOCUMENTS,
+            )
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -144,8 +152,12 @@ class Shards(TreeSource):
 
 @dataclass(frozen=True)
 class ShardReader(FilesReader[Shard]):
-    """Reads records by file and number."""
+    """Reads records by file and number.
 
+    layers: the files of layers of a shard, by its name.
+    """
+
+    layers: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     _open_shards: OpenShards = field(
         default_factory=OpenShards, init=False, repr=False, compare=False
     )
@@ -153,10 +165,18 @@ class ShardReader(FilesReader[Shard]):
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
         shard, reference = self.opened(sample)
         self._open_shards.use(shard)
-        return bytes(shard.read(reference["row"]))
+        payload = shard.read(reference["row"])
+        return merged(payload) if shard.layers else bytes(payload)
 
     def _open(self, name: str) -> Mapping[str, Shard]:
-        return {name: Shard(self.checked(name), "")}
+        shard = Shard(self.checked(name), "")
+        files = self.layers.get(name, ())
+        shard.layers = tuple(Shard(self.checked(file), "") for file in files)
+        return {name: shard}
+
+
+def _below(root: Location, file: Location) -> str:
+    return file.absolute().key.removeprefix(f"{root.key}/")
 
 
 def _read_groups(shards: Iterable[Shard], key: str) -> Coding:

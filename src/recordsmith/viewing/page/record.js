@@ -257,8 +257,8 @@ export class RecordView {
       quiet(`Mean of red, green and blue: ${sums.map((sum) => Math.round((4 * sum) / data.length)).join(', ')}. Heights are square roots of counts.`));
   }
 
-  file({ shard, record, offset, size_bytes: size, payload, checksums }) {
-    const facts = { 'open it again': this.actions.command(this.position), shard, 'record in the shard': count(record), 'byte offset': count(offset), size: size != null && `${count(size)} bytes`, payload,
+  file({ shard, layers, record, offset, size_bytes: size, payload, checksums }) {
+    const facts = { 'open it again': this.actions.command(this.position), shard, layers: layers?.join('\n'), 'record in the shard': count(record), 'byte offset': count(offset), size: size != null && `${count(size)} bytes`, payload,
       'checksum of the length': checksums?.length, 'checksum of the payload': checksums?.payload };
     return definitions(Object.entries(facts).filter(([, value]) => value).map(([name, value]) => [[name], [el('pre', {}, String(value))]]));
   }
