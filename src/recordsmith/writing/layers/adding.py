@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.errors import OptionError, located, option
+from recordsmith.support.errors import FileAccessError, OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
@@ -231,9 +231,8 @@ class _Change:
     ) -> LayerReport:
         options = [values.on, values.on_name, values.allow_missing, overwrite]
         columns = None if values.features is None else sorted(values.features.items())
-        if isinstance(values.table, ArrowStream):
-            table: list[Any] = [id(values.table)]  # of no other process
-        else:
+        table: list[Any] = [id(values.table)]  # of no other process
+        with suppress(FileAccessError):  # a table in memory, or one that cannot be read below
             info = values.location.info()
             table = [values.location.name, info.size_bytes, info.version]
         self.command = [columns, options, table]
