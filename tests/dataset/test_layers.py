@@ -392,7 +392,7 @@ def test_servers(servers: Any, tmp_path: Path, monkeypatch: Any, kind: str) -> N
         monkeypatch.setattr(locating, "HELD_BYTES", held_bytes)
         for folder in (Location(store, "out"), Location(cached, "out"), Location(cached, "out")):
             dataset = rs.open(folder)
-            again = pickle.loads(pickle.dumps(dataset))  # noqa: S301
+            again = pickle.loads(pickle.dumps(dataset))
             for one in (dataset, again):
                 assert [plain(one[row]) for row in (15, 3)] == [expected[15], expected[3]]
                 assert [plain(example) for example in one] == expected
