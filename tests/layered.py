@@ -1,92 +1,92 @@
-"""Datasets with layers, and the same records merged by protobuf, in shards of the same sizes."""
+"""Datasets with layers, and what is in their files, read without recordsmith."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
-from pathlib import Path
-from typing import Any, TypeVar
-from unittest.mock import patch
+import gzip
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-import numpy as np
+import pytest
 
-import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME, Manifest, ShardEntry, ShardWriter, shard_name
-from recordsmith.format.example import Schema, SchemaSurvey
-from recordsmith.stores import Location, as_folder
-from recordsmith.writing.layers import adding
+from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.writing.layers.adding import LayerReport, add_layer
 
-AnyPlace = TypeVar("AnyPlace", Path, Location)
-Rows = Sequence[Mapping[str, Any]]
+from .reference import parse
+
+Row = Mapping[str, Any]
 
 
-def write(
-    place: AnyPlace,
-    splits: Mapping[str, Sequence[Sequence[bytes]]],
-    compression: Any = "none",
-    class_names: Any = None,
-) -> AnyPlace:
-    """A folder with a manifest, with the payloads of each shard of each split."""
+def add(folder: PlaceLike, name: str, rows: Iterable[Row], **options: Any) -> LayerReport:
+    """Add a layer of a table with these rows, by `id`."""
+    pa = pytest.importorskip("pyarrow")
+    table = pa.Table.from_pylist([dict(row) for row in rows])
+    return add_layer(folder, table, **{"name": name, "on": "id", "threads": 1, **options})
+
+
+def payloads(data: bytes) -> Iterator[bytes]:
+    """The records of a file."""
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    at = 0
+    while at < len(data):
+        (size,) = struct.unpack_from("<Q", data, at)
+        yield data[at + 12 : at + 12 + size]
+        at += size + 16
+
+
+def merged_payloads(place: PlaceLike) -> dict[str, list[bytes]]:
+    """Each record of each split with the bytes of its layers behind it."""
     folder = as_folder(place)
-    folder.make_folder()
-    entries: dict[str, list[ShardEntry]] = {split: [] for split in splits}
-    for split, shards in splits.items():
-        for number, payloads in enumerate(shards):
-            path = folder / shard_name(split, number, len(shards), compression)
-            with ShardWriter(path, compression=compression) as writer:
-                for payload in payloads:
-                    writer.write(payload)
-            entry = ShardEntry(path.name, len(payloads), writer.size_bytes, writer.crc32c)
-            entries[split].append(entry)
-    schemas = {split: schema_of(*shards) for split, shards in splits.items()}
-    manifest = Manifest(
-        {split: tuple(shards) for split, shards in entries.items()},
-        Schema.merged(schemas.values()),
-        schemas,
-        compression,
-        class_names,
-        {"seed": 0},
-    )
-    (folder / MANIFEST_NAME).put(manifest.to_bytes())
-    return place
+    document = json.loads((folder / "dataset.json").read())
+    found: dict[str, list[bytes]] = {}
+    for split, shards in document["splits"].items():
+        found[split] = []
+        for shard in shards:
+            files = [folder / shard["file"]]
+            for layer in document.get("layers", []):
+                files += [
+                    folder / "layers" / layer["name"] / own["file"]
+                    for own in layer["shards"]
+                    if own["of_crc32c"] == shard["crc32c"]
+                    and own["of_size_bytes"] == shard["size_bytes"]
+                ]
+            records = zip(*(payloads(file.read()) for file in files), strict=True)
+            found[split] += [b"".join(record) for record in records]
+    return found
 
 
-def schema_of(*shards: Sequence[bytes]) -> Schema:
-    survey = SchemaSurvey()
-    for payloads in shards:
-        for payload in payloads:
-            survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
-    return survey.finish()
+def rows_of(place: PlaceLike) -> dict[str, list[dict[str, Any]]]:
+    """The features of each record of each split, as protobuf reads them; a list for each."""
+
+    def values(feature: Any) -> list[Any]:
+        kind = feature.WhichOneof("kind")
+        return [] if kind is None else list(getattr(feature, kind).value)
+
+    return {
+        split: [
+            {
+                key: values(feature)
+                for key, feature in sorted(parse("Example", data).features.feature.items())
+            }
+            for data in records
+        ]
+        for split, records in merged_payloads(place).items()
+    }
 
 
-class _Joined:
-    """Rows of a table for each record, as `join_table` returns them."""
-
-    notices: tuple[str, ...] = ()
-    missing_count = 0
-
-    def __init__(self, rows: Rows, class_names: Any) -> None:
-        self._rows = rows
-        self.features = tuple(dict.fromkeys(key for row in rows for key in row))
-        self.class_names = class_names
-        self.identity = repr(rows)
-
-    def blocks(self, start: int, stop: int) -> Iterator[tuple[bytes, Any]]:
-        payloads = [rs.encode_example(row) for row in self._rows[start:stop]]
-        sizes = np.array([0, *accumulate(map(len, payloads))], np.int64)
-        yield b"".join(payloads), sizes
+def layer_files(place: PlaceLike) -> set[str]:
+    """All files in the folders of layers but what is kept of shards."""
+    folder = as_folder(place)
+    found = {str(location.relative_to(folder)) for location in (folder / "layers").list()}
+    return {name for name in found if not name.endswith((".index", ".columns"))}
 
 
-def add(place: AnyPlace, name: str, rows: Rows, **options: Any) -> AnyPlace:
-    """Add a layer with these features of each record, in order; rows must repeat what they hide."""
-    joined = _Joined(rows, rs.open(place).class_names)
-    with patch.object(adding, "join_table", lambda *_: joined):
-        adding.add_layer(place, "rows", name=name, on="position", **options)
-    return place
-
-
-def layer_files(place: AnyPlace, name: str) -> list[Location]:
-    """The files of a layer, in the order of the shards."""
-    shards = rs.open(place).shards
-    folder = as_folder(place) / "layers" / name
-    return [file.location for s in shards for file in s.layers if file.location.parent == folder]
+def listed_files(place: Location) -> set[str]:
+    """The files of layers that the manifest lists."""
+    document = json.loads((as_folder(place) / "dataset.json").read())
+    return {
+        f"layers/{layer['name']}/{shard['file']}"
+        for layer in document.get("layers", [])
+        for shard in layer["shards"]
+    }

@@ -304,7 +304,7 @@ _NEEDED = {
 }
 
 
-@pytest.mark.parametrize("name", ["duplicates", "remove-photographs"])
+@pytest.mark.parametrize("name", ["duplicates", "new-labels", "remove-photographs"])
 def test_code_and_commands_run_in_turn(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,6 +127,8 @@ def write_sources(root: Path) -> None:
     rs.export(root / "out", root / "mnist/3.0.1", "tfds")
     lerobot_folder.write(root / "pusht", "image")
     write(root / "rows.csv", "a,part\n1,train\n2,test\n")
+    names = [example["image/filename"][0].decode() for example in rs.open(root / "out")]
+    write(root / "scores.csv", "\n".join(["file,score", *(f"{name},0.5" for name in names)]))
 
 
 def run(name: str, value: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **known: Any) -> None:

@@ -22,7 +22,7 @@ from recordsmith.format.wire import masked_crc32c
 from recordsmith.support.explaining import LeftOutWarning
 from recordsmith.viewing.records import ViewedRecords
 
-from . import layered
+from . import layered_datasets as layered
 from .images import jpeg
 from .raising import raises
 

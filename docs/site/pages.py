@@ -56,7 +56,8 @@ PYTHON = {
         "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"
     ),
     "Change and export": (
-        "salvage reshard edit Edits edit_in_place append recover history export card"
+        "salvage reshard edit Edits edit_in_place add_layer remove_layer append "
+        "recover history export card"
     ),
     "Errors": (
         "RecordsmithError DataError CorruptDataError NotAnExampleError Defect FileAccessError "

@@ -47,7 +47,8 @@ _HOMES = {
     ),
     "viewing": "draw_batch save_html sheet view",
     "writing": (
-        "Edits PackPlan append edit edit_in_place finish forecast history pack plan recover "
+        "Edits PackPlan add_layer append edit edit_in_place finish forecast history pack plan "
+        "recover remove_layer "
         "reshard run salvage"
     ),
 }

@@ -109,6 +109,7 @@ from recordsmith.viewing import sheet as sheet
 from recordsmith.viewing import view as view
 from recordsmith.writing import Edits as Edits
 from recordsmith.writing import PackPlan as PackPlan
+from recordsmith.writing import add_layer as add_layer
 from recordsmith.writing import append as append
 from recordsmith.writing import edit as edit
 from recordsmith.writing import edit_in_place as edit_in_place
@@ -118,6 +119,7 @@ from recordsmith.writing import history as history
 from recordsmith.writing import pack as pack
 from recordsmith.writing import plan as plan
 from recordsmith.writing import recover as recover
+from recordsmith.writing import remove_layer as remove_layer
 from recordsmith.writing import reshard as reshard
 from recordsmith.writing import run as run
 from recordsmith.writing import salvage as salvage

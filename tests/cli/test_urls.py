@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("recover", "OUT/new", "--json"),
         ("history", "OUT/new", "--json"),
     ),
+    "layers": (
+        ("reshard", "DATA", "OUT/new"),
+        ("layers", "list", "OUT/new", "--json"),
+    ),
     "salvage": (("salvage", "DATA", "OUT/new"),),
     "engine": (
         ("salvage", "DATA", "OUT/new"),

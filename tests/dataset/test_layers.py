@@ -32,7 +32,7 @@ from recordsmith.stores import Location, as_folder
 from recordsmith.stores.cache.store import CachedStore
 from recordsmith.support.errors import CorruptDataError, Defect
 
-from .. import layered
+from .. import layered_datasets as layered
 from ..raising import raises
 from ..stores.counting import CountingStore
 

@@ -17,7 +17,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import kept_values
 
-from .. import layered
+from .. import layered_datasets as layered
 from ..images import jpeg
 from ..raising import raises
 

@@ -47,6 +47,7 @@ _PANELS = {
         "salvage": "Recover intact records from damaged shards into a new dataset.",
         "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
         "edit": "Change features of a dataset, or remove and replace records in place.",
+        "layers": "Give all records features of a table, without writing them again.",
         "recover": "Finish or undo what a killed command was changing in a dataset.",
         "history": "Print how a dataset was made and changed.",
     },

@@ -73,6 +73,13 @@ FORMS: Mapping[str, Form] = {
     ),
     "checks": Form("CHECK,…", parsing.parse_name_lists, is_list=True),
     "drop": Form("KEY", is_list=True),
+    "features": Form(
+        "FEATURE=COLUMN",
+        partial(parsing.parse_pairs, expected="FEATURE=COLUMN"),
+        help="Take this column as a feature. May be repeated. [default: all columns but the key, "
+        "by their names]",
+        is_list=True,
+    ),
     "findings": Form("FILE"),
     "engine": Form(
         "ENGINE",
@@ -105,10 +112,18 @@ FORMS: Mapping[str, Form] = {
         is_list=True,
     ),
     "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),
-    "on": Form("KEY"),
+    "name": Form("NAME"),
+    "on": Form("KEY[=COLUMN]"),
     "reason": Form("TEXT"),
     "replace": Form("FILE"),
     "resplit": Form("NAMES", parsing.parse_names),
+    "set": Form(
+        "FEATURE=FILE:COLUMN",
+        partial(parsing.parse_pairs, expected="FEATURE=FILE:COLUMN"),
+        help="Set a feature to the values of a column of a table: CSV, JSON Lines, Parquet. May be "
+        "repeated.",
+        is_list=True,
+    ),
     "sample": Form("SHARE", parsing.parse_share, "10% or 0.1"),
     "shard_size_bytes": Form("SIZE", parsing.parse_size),
     "shards": Form("N", parsing.parse_counts, "8 or train=8,validation=2"),

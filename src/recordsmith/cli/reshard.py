@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _PANELS = {
     WHICH: "split where without checks keep sample take",
     "Order and splits": "shuffle seed splits",
-    "What changes": "drop rename add recode cast",
+    "What changes": "drop rename add recode cast set on on_name allow_missing",
     SHARDS: "shards shard_size_bytes shard_names compression",
-    "In place": "replace on reason time allow_empty again",
+    "In place": "replace reason time allow_empty again",
 }
 
 _IN_PLACE = "In place"
 _OF_EDIT_IN_PLACE = "without where replace on checks keep reason time allow_empty again"
-_OF_BOTH = "where threads"
+_OF_BOTH = "where on threads"
 _Dataset: TypeAlias = Annotated[str, argument("OUT", "The folder of the dataset.")]
 
 _FIELDS = {
@@ -132,6 +132,8 @@ def edit(
 
     Cast: `recordsmith edit out whole --cast image/height=int64`
 
+    Set: `recordsmith edit out new --set score=rows.csv:score --on id`
+
     Remove: `recordsmith edit out --in-place --without @findings.jsonl`
 
     Replace: `recordsmith edit out --in-place --replace new --on image/filename`
@@ -227,7 +229,8 @@ def _print_history(report: HistoryReport) -> None:
         ]  # fmt: skip
         texts = [str(change[word]) for word in ("time", "reason") if word in change]
         digest = f"digest {change['after']}" if "after" in change else ""
-        parts = [str(change.get("command", "?")), ", ".join(counts), *texts, digest]
+        layer = f"{change['layer']}: {', '.join(change['features'])}" if "layer" in change else ""
+        parts = [str(change.get("command", "?")), layer, ", ".join(counts), *texts, digest]
         print(console.printable("  ".join(filter(None, parts))))
 
 

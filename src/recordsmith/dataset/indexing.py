@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NoReturn, get_args
 
@@ -124,33 +124,41 @@ def index(
             remedy="Indexes of recordsmith lie next to the shards, or in the user's cache.",
         )
     shards = locate_whole(paths, split).shards
-    total = sum(shard.size_bytes for shard in shards)
+    total = sum(file.size_bytes for shard in shards for file in (shard, *shard.layers))
     workers = WorkerPool(thread_count(None, most=max(1, total // _THREAD_BYTES)), progress, total)
     if format == "recordsmith":
-        _remove_leftovers(place for shard in shards for place in index_locations(shard.location))
+        files = [file.location for shard in shards for file in (shard, *shard.layers)]
+        _remove_leftovers(place for file in files for place in index_locations(file))
         jobs = [partial(_write_own, shard, workers, overwrite) for shard in shards]
     else:
+        _check_no_layers(shards)
         targets = _text_files(shards, None if to is None else as_folder(to))
         _remove_leftovers(targets)
         jobs = [
             partial(_write_text, shard, target, workers, overwrite)
             for shard, target in zip(shards, targets, strict=True)
         ]
-    files = []
+    indexes = []
     results = workers.in_order(lambda job: job(), jobs, ahead=2 * workers.threads - 1)
     for shard, file in zip(shards, results, strict=True):
-        files.append(file)
-        workers.advance(shard.size_bytes)
+        indexes.append(file)
+        workers.advance(sum(file.size_bytes for file in (shard, *shard.layers)))
     workers.finish()
     if numbers_of:
         keep_columns(dataset_of(paths, split), numbers_of, progress)
-    return IndexReport(format, tuple(files))
+    return IndexReport(format, tuple(indexes))
 
 
 # -- recordsmith's own -----------------------------------------------------------------------------
 
 
 def _write_own(shard: Shard, workers: WorkerPool, overwrite: bool) -> IndexFile:
+    """Write the index of a shard, and those of its layers."""
+    own, *more = (_write_one(file, workers, overwrite) for file in (shard, *shard.layers))
+    return replace(own, is_new=any(one.is_new for one in (own, *more)))
+
+
+def _write_one(shard: Shard, workers: WorkerPool, overwrite: bool) -> IndexFile:
     info = shard.info()
     saved = None if overwrite else _saved(shard, info)
     workers.check()
@@ -184,6 +192,17 @@ def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:
 
 
 # -- the text that DALI reads ----------------------------------------------------------------------
+
+
+def _check_no_layers(shards: Sequence[Shard]) -> None:
+    for shard in shards:
+        if shard.layers:
+            raise OptionError(
+                f"{shard.location} has layers, which DALI does not read",
+                option="format",
+                value="dali",
+                remedy="Make them part of the records with `recordsmith reshard`.",
+            )
 
 
 def _text_files(shards: Sequence[Shard], folder: Location | None) -> list[Location]:

@@ -12,7 +12,7 @@ and those that the manifest lists are all there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -52,7 +52,10 @@ class Layer(msgspec.Struct, frozen=True):
     features: what it has; in its shards, no other place counts for these.
     hidden: those of them that the records had without it.
     shards: its shards by those of the dataset; may lack some.
+    most: how many layers a dataset may have.
     """
+
+    most: ClassVar[int] = 1000
 
     name: str
     features: tuple[str, ...]

@@ -317,25 +317,38 @@ def _layers_in_json(
     documents: Any, splits: Mapping[str, tuple[ShardEntry, ...]]
 ) -> tuple[Layer, ...]:
     counts = {shard.key: shard.record_count for shards in splits.values() for shard in shards}
+    if not isinstance(documents, list) or len(documents) > Layer.most:
+        raise ValueError(f"the layers are not a list of at most {Layer.most:,}")
     layers = []
     for document in documents:
+        name = _shard_name(document["name"])
         shards = {}
         for shard in document["shards"]:
             key = _checksum(shard["of_crc32c"]), count_in_json(shard["of_size_bytes"])
-            shards[key] = _entry_in_json(shard)
-            if shards[key].record_count != counts.get(key):
-                raise ValueError(f"{shard['file']!r} of a layer belongs to no shard")
-        layers.append(
-            Layer(
-                _plain_name(document["name"]),
-                tuple(map(str, document["features"])),
-                tuple(map(str, document["hidden"])),
-                shards,
-            )
-        )
-    if len({layer.name for layer in layers}) < len(layers):
-        raise ValueError("two layers have the same name")
+            entry = _entry_in_json(shard)
+            if entry.record_count != counts.get(key) or key in shards:
+                raise ValueError(f"{entry.file!r} of layer {name!r} belongs to no shard of its own")
+            shards[key] = entry
+        if len({entry.file for entry in shards.values()}) < len(shards):
+            raise ValueError(f"layer {name!r} has the same file for two shards")
+        features, hidden = _texts(document["features"]), _texts(document["hidden"])
+        if not {*hidden} <= {*features}:
+            raise ValueError(f"layer {name!r} hides features that it does not have")
+        layers.append(Layer(name, features, hidden, shards))
+    if len({layer.name.casefold() for layer in layers}) < len(layers):
+        raise ValueError("two layers have the same name")  # so has a folder, on some disks
     return tuple(layers)
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    """Return different texts of a list."""
+    if (
+        not isinstance(values, list)
+        or not all(isinstance(value, str) for value in values)
+        or len({*values}) < len(values)
+    ):
+        raise ValueError(f"{values!r:.60} is not a list of different texts")
+    return tuple(values)
 
 
 def _entry_in_json(shard: Any) -> ShardEntry:

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "job_folder write_table_part"
         ),
         "forecasting.forecast": "forecast",
+        "layers.adding": "LayerReport LayersReport add_layer list_layers remove_layer",
         "packing.images": "is_requested",
         "packing.pack": "finish pack plan run",
         "packing.pack_plan": "PackPlan read_results",

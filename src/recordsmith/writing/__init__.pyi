@@ -9,6 +9,11 @@ from recordsmith.writing.building.table_writing import finish_table as finish_ta
 from recordsmith.writing.building.table_writing import job_folder as job_folder
 from recordsmith.writing.building.table_writing import write_table_part as write_table_part
 from recordsmith.writing.forecasting.forecast import forecast as forecast
+from recordsmith.writing.layers.adding import LayerReport as LayerReport
+from recordsmith.writing.layers.adding import LayersReport as LayersReport
+from recordsmith.writing.layers.adding import add_layer as add_layer
+from recordsmith.writing.layers.adding import list_layers as list_layers
+from recordsmith.writing.layers.adding import remove_layer as remove_layer
 from recordsmith.writing.packing.images import is_requested as is_requested
 from recordsmith.writing.packing.pack import finish as finish
 from recordsmith.writing.packing.pack import pack as pack

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import Dataset
+from recordsmith.format.example import classify
 from recordsmith.support.errors import OptionError, RecordsmithError, SourceError
-from recordsmith.writing.layers import joining
+from recordsmith.writing.layers import joining, table_features
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 
 from ...raising import raises
@@ -162,6 +163,7 @@ def test_sequence_examples_and_selections(tmp_path: Path) -> None:
             assert example.context["x"].tolist() == [60 if number == 6 else number]
             assert [*example.context.get("new", ())] == {6: [1], 2: [2]}.get(number, [])
             assert len(example.feature_lists["steps"]) == 2
+        assert {classify(data) for data in examples_of(joined, len(chosen))} == {"Example"}
     with raises(OptionError, option="set", value="steps"):
         join_table(dataset, TableValues(values.table, {"steps": "x"}, "id"))
     with raises(OptionError, option="on", value="steps=id"):
@@ -240,10 +242,13 @@ def test_what_has_no_partner_is_refused_or_noticed(tmp_path: Path) -> None:
     assert [example["x"] for example in examples] == [[x] for x in expected]
     assert [example.get("y") for example in examples] == [[7]] * 3 + [None] * 10
     assert [not data for data in examples_of(joined, 13)] == [False] * 13
-    del rows[0]["x"]
     only_new = TableValues(pa.table({"key": ["k1"], "y": [1]}), None, "key", allow_missing=True)
     filled = [bool(data) for data in examples_of(join_table(dataset, only_new), 13)]
     assert filled == [number == 1 for number in range(13)]
+    of_key = TableValues(pa.table({"x": [1], "key": ["new"]}), None, "x", allow_missing=True)
+    values = examples_of(join_table(dataset, of_key), 13)
+    assert [list(rs.decode_example(data)) for data in values] == [["key"]] * 12 + [[]]
+    assert values[12] == b""
 
 
 @pytest.mark.parametrize(
@@ -265,7 +270,12 @@ def test_twins_of_the_table(
     assert all(place in caught.value.problem for place in places)
 
 
-def test_twins_of_the_dataset(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_at_once", [2, 100])
+def test_twins_of_the_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    for module in (joining, table_features):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
     keys = ["a", "b", "c", "b", "d", "d"]
     dataset = dataset_of([{"key": key} for key in keys], tmp_path / "in")
 
@@ -329,12 +339,12 @@ def test_kinds(tmp_path: Path, feature: str, column: list[Any], expected: Any) -
 
 def test_cells_of_csv_have_the_kinds_of_features(tmp_path: Path) -> None:
     dataset = dataset_of(
-        [{"id": "01", "t": "a", "f": 0.5}, {"id": "2", "t": "b", "f": 1.5}], tmp_path / "in"
+        [{"id": "1", "t": "a", "f": 0.5}, {"id": "2", "t": "b", "f": 1.5}], tmp_path / "in"
     )
-    (tmp_path / "t.csv").write_text("id,t,f\n2,7,3\n01,007,4\n")
+    (tmp_path / "t.csv").write_text("id,t,f\n2,7,3\n1,8,4\n")
     joined = join_table(dataset, TableValues(tmp_path / "t.csv", None, "id"))
     found = [(example["t"], example["f"]) for example in merged(dataset, joined)]
-    assert found == [([b"007"], [4.0]), ([b"7"], [3.0])]
+    assert found == [([b"8"], [4.0]), ([b"7"], [3.0])]
 
 
 # -- classes ---------------------------------------------------------------------------------------
@@ -402,6 +412,14 @@ def test_labels_without_class_names(tmp_path: Path) -> None:
     assert joined.class_names == ("a", "b")
 
 
+def test_classes_named_by_other_numbers_are_noticed(tmp_path: Path) -> None:
+    dataset = dataset_of([{"id": 0, LABEL: 0}], tmp_path / "in", ["1", "2"], shards=1)
+    joined = join_table(dataset, TableValues(pa.table({"id": [0], LABEL: [1]}), None, "id"))
+    assert "other numbers" in " ".join(joined.notices)
+    by_name = TableValues(pa.table({"id": [0], LABEL: ["1"]}), None, "id")
+    assert merged(dataset, join_table(dataset, by_name))[0][LABEL] == [0]
+
+
 def test_corrected_labels_keep_the_others(tmp_path: Path) -> None:
     """What a CSV with some corrections does."""
     records = [
@@ -454,6 +472,8 @@ def test_corrected_labels_keep_the_others(tmp_path: Path) -> None:
         ("several=v", {"x": "v"}, {"option": "on"}),
         ("name=key", {"x": "none"}, {"option": "set"}),
         ("name=none", {"x": "v"}, {"option": "on"}),
+        (None, {"x": "v"}, {"option": "on"}),
+        ("name=key", ["x"], {"option": "set"}),
     ],
 )
 def test_invalid_options(tmp_path: Path, on: str, features: Any, fields: Row) -> None:
@@ -466,6 +486,9 @@ def test_invalid_options(tmp_path: Path, on: str, features: Any, fields: Row) ->
     )
     with raises(OptionError, **fields):
         join_table(dataset, TableValues(table, features, on))
+    if on in ("id=key", "position=key"):
+        with raises(OptionError, option="on", match="on_name"):
+            join_table(dataset, TableValues(table, features, on, on_name=True))
 
 
 @pytest.mark.parametrize(
@@ -498,6 +521,21 @@ def test_odd_tables(tmp_path: Path, name: str, content: bytes | None) -> None:
     with pytest.raises((RecordsmithError, OSError)) as caught:
         join_table(dataset, TableValues(tmp_path / name, None, "key"))
     assert isinstance(caught.value, RecordsmithError)
+
+
+def test_a_feature_named_position_is_ambiguous(tmp_path: Path) -> None:
+    dataset = dataset_of([{"position": 1}, {"position": 0}], tmp_path / "in")
+    with raises(OptionError, option="on", value="position"):
+        join_table(
+            dataset, TableValues(pa.table({"position": [0, 1], "v": [1, 2]}), None, "position")
+        )
+
+
+def test_a_key_column_of_csv_has_the_kind_of_the_key(tmp_path: Path) -> None:
+    dataset = dataset_of([{"id": n, "name": "a"} for n in range(2)], tmp_path / "in")
+    (tmp_path / "t.csv").write_text("name,v\n1,5\n0,4\n")
+    joined = join_table(dataset, TableValues(tmp_path / "t.csv", None, "id=name"))
+    assert [example["v"] for example in merged(dataset, joined)] == [[4], [5]]
 
 
 def test_zeros_and_long_cells(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_what_is_lost_is_not_recovered(tmp_path: Path, lost: str) -> None:
     """A waiting shard that is gone, or a note that names another file: nothing is changed."""
     packed = numbered.packed(tmp_path / "out", {"train": [5, 4]})
     note, waiting = packed / ".recordsmith/begun.json", packed / ".recordsmith"
-    _die_before("_move_new_files", lambda: rs.edit_in_place(packed, without=[1, 6], threads=1))
+    _die_before("move_new_files", lambda: rs.edit_in_place(packed, without=[1, 6], threads=1))
     if lost == "partial":
         next(waiting.glob("train-*.tfrecord.partial")).unlink()
     else:

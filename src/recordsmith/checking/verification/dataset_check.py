@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from recordsmith.checking.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.checking.schema_file import SchemaFile
 from recordsmith.checking.verification import manifest_check
@@ -34,6 +36,7 @@ from recordsmith.checking.verification.verify_report import (
 from recordsmith.dataset import (
     Dataset,
     FindingsWriter,
+    Manifest,
     Paths,
     Shard,
     as_places,
@@ -45,7 +48,7 @@ from recordsmith.dataset import (
     shard_from_task,
     wrong_columns,
 )
-from recordsmith.stores import PlaceLike
+from recordsmith.stores import Location, PlaceLike
 from recordsmith.support.errors import (
     PAYLOAD_NAMES,
     CorruptDataError,
@@ -62,6 +65,7 @@ Contents: TypeAlias = tuple[Rules | None, bool] | None
 """The rules of payloads, and whether to decode images; None to check no payloads."""
 
 _Result: TypeAlias = tuple[ShardFindings, PayloadSummary | None, FileAccessError | None]
+"""Of a file."""
 
 
 def verify(
@@ -132,10 +136,12 @@ def verify(
     report.add(missing.error for missing in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
+    report.notices += manifest_check.find_unlisted_layers(located)
     workers = WorkerPool(reading_threads(threads, located.shards), progress)
     for shard in located.shards if progress else ():
-        with suppress(FileAccessError):  # reported when the shard is read
-            workers.total += shard.size_bytes
+        for file in (shard, *shard.layers):
+            with suppress(FileAccessError):  # reported when the file is read
+                workers.total += file.size_bytes
     report.is_deep = deep
     rules = None if schema is None else schema.rules()
     manifest = located.manifest
@@ -144,20 +150,36 @@ def verify(
         if not manifest.schema.is_complete:
             report.unchecked.append(f"schema of the manifest: {manifest.schema.omission}")
     contents = (rules, deep) if deep or schema is not None else None
-    results = _check_shards(
-        engine, located.shards, contents, workers, with_places=writer is not None
-    )
+    files = _check_shards(engine, located.shards, contents, workers, with_places=writer is not None)
     workers.finish()
-    found = [findings for findings, _ in results]
-    checked = [(findings, summary) for findings, summary in results if summary is not None]
+    found = [of_files[0][0] for of_files in files]
+    checked = [(findings, summary) for (findings, summary), *_ in files if summary is not None]
     compare_shards(checked, rules)
     _add_unchecked(report, {findings.path: summary for findings, summary in checked})
     for differing, difference in manifest_check.compare(located, found):
         (differing or report).add([difference])
+    of_layers: dict[Location, list[tuple[Shard, ShardFindings]]] = {}
+    for shard, of_files in zip(located.shards, files, strict=True):
+        for layer, (of_layer, _) in zip(shard.layers, of_files[1:], strict=True):
+            of_layers.setdefault(layer.location.parent, []).append((layer, of_layer))
+        if contents is not None and len(shard.layers) < _layer_count(shard, manifest):
+            report.unchecked.append(f"contents of {shard.location}: files of layers are missing")
+    for own in of_layers.values():
+        shards, layer_findings = zip(*own, strict=True)
+        alone = replace(located, shards=[*shards], manifest=None)
+        for differing, difference in manifest_check.compare(alone, layer_findings):
+            (differing or report).add([difference])
+        found += layer_findings
     _write_places(writer, report, found)
-    for of_shard in found:
-        report.add_shard(of_shard)
+    for number, of_shard in enumerate(found):
+        report.add_shard(of_shard, is_of_layer=number >= len(files))
     return report
+
+
+def _layer_count(shard: Shard, manifest: Manifest | None) -> int:
+    if manifest is None or shard.entry is None:
+        return 0
+    return sum(shard.entry.key in layer.shards for layer in manifest.layers)
 
 
 def _write_places(
@@ -229,12 +251,12 @@ def _check_shards(
     workers: WorkerPool,
     *,
     with_places: bool,
-) -> list[tuple[ShardFindings, PayloadSummary | None]]:
-    """Check the shards; a shard that cannot be read is a finding."""
+) -> list[list[tuple[ShardFindings, PayloadSummary | None]]]:
+    """Check each shard and its layers; a file that cannot be read is a finding."""
     if engine is None:
         with ThreadPoolExecutor(workers.threads) as decoding:
             read = partial(
-                _check_shard,
+                _check_files,
                 contents=contents,
                 workers=workers,
                 decoding=decoding,
@@ -244,16 +266,65 @@ def _check_shards(
     else:
         by_number = run_on(engine, _tasks(shards, contents, with_places), workers.advance)
         results = [by_number[number] for number in range(len(shards))]
-    for shard, (findings, _, error) in zip(shards, results, strict=True):
-        path = str(shard.location)
-        for defect in (*findings.defects, *findings.notices):
-            if defect.path == findings.path:  # as a worker names it
-                defect.path = path
-        findings.path = path
-        if error is not None:
-            error.path = error.filename = path
-            add_unreadable(findings, error)
-    return [(findings, summary) for findings, summary, _ in results]
+    for shard, of_files in zip(shards, results, strict=True):
+        for file, (findings, _, error) in zip((shard, *shard.layers), of_files, strict=True):
+            path = str(file.location)
+            for defect in (*findings.defects, *findings.notices):
+                if defect.path == findings.path:  # as a worker names it
+                    defect.path = path
+            findings.path = path
+            if error is not None:
+                error.path = error.filename = path
+                add_unreadable(findings, error)
+    return [[(findings, summary) for findings, summary, _ in of_files] for of_files in results]
+
+
+def _check_files(
+    shard: Shard,
+    contents: Contents,
+    workers: WorkerPool,
+    decoding: ThreadPoolExecutor,
+    *,
+    with_places: bool = False,
+) -> list[_Result]:
+    """Check a shard and the files of its layers; contents are those of their records together."""
+    read = partial(_check_shard, workers=workers, decoding=decoding, with_places=with_places)
+    if not shard.layers:
+        return [read(shard, contents)]
+    of_layers = None if contents is None else (None, False)
+    results = [read(shard.alone(), None), *(read(layer, of_layers) for layer in shard.layers)]
+    for findings, summary, _ in results[1:]:
+        if summary is not None and summary.payload not in (None, "Example"):
+            problem = "the records of a layer are no Examples"
+            findings.add([CorruptDataError(Defect.NOT_AN_EXAMPLE, problem, found=summary.payload)])
+    are_as_listed = all(
+        not (error or own.defects) and (file.entry is None or own.checksum == file.entry.crc32c)
+        for file, (own, _, error) in zip((shard, *shard.layers), results, strict=True)
+    )
+    if contents is None or not are_as_listed:
+        return results
+    findings = results[0][0]
+    check = _new_check(contents, workers, decoding, with_places=with_places)
+    findings.places = [] if with_places else None
+    try:
+        for block in shard.blocks():
+            check.check_block(block, findings)
+    except (DataError, FileAccessError) as error:  # a file that was changed meanwhile
+        known = error if isinstance(error, DataError) else None
+        findings.add([known or CorruptDataError(Defect.CHANGING_SHARD, str(error))])
+    if contents[1] and not (findings.defects or shard.is_remote):
+        for file, (own, _, _) in zip((shard, *shard.layers), results, strict=True):
+            _check_columns(file, own, check.summary)
+    return [(findings, check.summary, None), *results[1:]]
+
+
+def _new_check(
+    contents: Contents, workers: WorkerPool, decoding: ThreadPoolExecutor, *, with_places: bool
+) -> PayloadCheck:
+    assert contents is not None
+    rules, decodes_images = contents
+    pool = decoding if decodes_images else None
+    return PayloadCheck(rules, workers.advance, pool, workers.threads, is_limited=not with_places)
 
 
 def _check_shard(
@@ -266,10 +337,7 @@ def _check_shard(
 ) -> _Result:
     new_check: Callable[[], PayloadCheck] | None = None
     if contents is not None:
-        rules, decodes_images = contents
-        pool = decoding if decodes_images else None
-        about = rules, workers.advance, pool, workers.threads
-        new_check = partial(PayloadCheck, *about, is_limited=not with_places)
+        new_check = partial(_new_check, contents, workers, decoding, with_places=with_places)
     try:
         if new_check is None:
             findings = check_in_ranges(shard, workers.advance, decoding, workers.threads)
@@ -290,7 +358,9 @@ def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummar
     Over a network, this would read the shard again.
     """
     kinds = {
-        key: kind for (section, key), kind in summary.kinds.items() if section != "feature_lists"
+        key: kind
+        for (section, key), kind in summary.kinds.items()
+        if section != "feature_lists" and shard.holding(key).location == shard.location
     }
     with suppress(FileAccessError):  # a pipe, or a file that was removed meanwhile
         location, wrong = wrong_columns(shard, kinds)
@@ -313,15 +383,15 @@ def _tasks(shards: Sequence[Shard], contents: Contents, with_places: bool) -> It
         yield Task(_run_task, number, str(shard.location), size, (document, contents, with_places))
 
 
-def _run_task(content: tuple[Mapping[str, Any], Contents, bool]) -> _Result:
+def _run_task(content: tuple[Mapping[str, Any], Contents, bool]) -> list[_Result]:
     document, contents, with_places = content
     shard = shard_from_task(document)
     with ThreadPoolExecutor(1) as decoding:
         workers = WorkerPool(1, None)
-        result = _check_shard(shard, contents, workers, decoding, with_places=with_places)
-    error = result[2]
-    if shard.is_remote and isinstance(error, ForbiddenFileError):
-        # it says more about the worker than about the shard
-        error.advise("Workers take credentials and options from their own environment.")
-        raise error
-    return result
+        results = _check_files(shard, contents, workers, decoding, with_places=with_places)
+    for _, _, error in results:
+        if shard.is_remote and isinstance(error, ForbiddenFileError):
+            # it says more about the worker than about the shard
+            error.advise("Workers take credentials and options from their own environment.")
+            raise error
+    return results

@@ -8,6 +8,7 @@ from recordsmith.checking.verification.verify_report import ShardFindings
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
+    LAYERS_FOLDER,
     MANIFEST_NAME,
     TFDS_INFO_NAME,
     ListedFolder,
@@ -103,6 +104,36 @@ def _not_in_manifest(
             "folder."
         )
         yield error
+
+
+def find_unlisted_layers(located: Located) -> Iterator[DataError]:
+    """Find files in the folders of layers that no layer of the manifest lists."""
+    manifest, listing = located.manifest, located.listing
+    if manifest is None or listing is None:
+        return
+    files = {layer.name: {one.file for one in layer.shards.values()} for layer in manifest.layers}
+    folder = (listing.location / LAYERS_FOLDER).without_links()
+    if LAYERS_FOLDER not in listing.entries or not folder.is_folder():
+        return
+    for entry in folder.list_entries():
+        if entry.kind != "folder":
+            found = [folder / entry.name]
+        else:
+            own = (folder / entry.name).without_links()
+            listed = files.get(entry.name, set())
+            found = [
+                own / file.name
+                for file in own.list_entries()
+                if file.kind != "folder" and file.name not in listed
+            ]
+        for location in found:
+            yield CorruptDataError(
+                Defect.EXTRA_SHARD,
+                "no layer of the manifest lists this file, so it is not read",
+                remedy="An interrupted command has left it, or somebody has put it there. The next "
+                "change of the dataset removes what recordsmith has written.",
+                path=location,
+            )
 
 
 def _is_records(location: Location) -> bool:

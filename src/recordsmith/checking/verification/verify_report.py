@@ -137,10 +137,12 @@ class VerifyReport(Report):
         self.defects += listed
         self.defect_count += len(listed)
 
-    def add_shard(self, shard: ShardFindings) -> None:
-        self.shards.append(shard)
-        self.shard_count += 1
-        self.record_count += shard.record_count
+    def add_shard(self, shard: ShardFindings, *, is_of_layer: bool = False) -> None:
+        """Add what was found in a shard, or in the file of a layer, whose records are no others."""
+        if not is_of_layer:
+            self.shards.append(shard)
+            self.shard_count += 1
+            self.record_count += shard.record_count
         self.size_bytes += shard.size_bytes
         self.image_count += shard.image_count
         self.defects += shard.defects

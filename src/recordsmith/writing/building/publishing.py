@@ -344,7 +344,7 @@ def _check_all_there(folder: Location, note: BegunNote) -> None:
         return
     old_names = {new: old for old, new in note.renamed.items()}
     final, internal = (
-        {entry.name: entry.size_bytes for entry in _objects(place)} if place.is_folder() else {}
+        {entry.name: entry.size_bytes for entry in _objects_in(place)}
         for place in (folder, (folder / INTERNAL_FOLDER).without_links())
     )
     for shard in manifest.shards:
@@ -356,9 +356,11 @@ def _check_all_there(folder: Location, note: BegunNote) -> None:
         if shard.size_bytes not in places:
             raise _lost_error(folder / shard.file)
     for layer in manifest.layers:
+        place = (folder / layer.folder).without_links()
+        there = {entry.name: entry.size_bytes for entry in _objects_in(place)}
         for shard in layer.shards.values():
-            if not (place := folder / layer.folder / shard.file).exists():
-                raise _lost_error(place)
+            if there.get(shard.file) != shard.size_bytes:
+                raise _lost_error(place / shard.file)
     for file in (*_shard_files(manifest), *note.renamed, *note.renamed.values(), *note.replaced):
         if not is_shard_name(file):
             raise CorruptDataError(
@@ -473,14 +475,21 @@ def _renamed_files(folder: Location, renamed: Mapping[str, str]) -> list[tuple[L
 
 def move_new_files(folder: Location, files: Iterable[str]) -> None:
     """Rename new files and what is kept of shards, without those that a killed job has renamed."""
-    waiting = {entry.name for entry in _objects((folder / INTERNAL_FOLDER).without_links())}
-    for file in files:
+    waiting = {
+        entry.name
+        for entry in _objects((folder / INTERNAL_FOLDER).without_links())
+        if entry.name.endswith(PARTIAL_SUFFIX)
+    }
+
+    def move(file: str) -> None:
         if partial_location(folder, file).name in waiting:
             final_location(folder, f"{file}.columns").delete()  # of the shard that is replaced
         for name in _with_side_files(file):
             partial = partial_location(folder, name)
             if partial.name in waiting:
                 partial.move(final_location(folder, name))
+
+    for_each([*files], move, folder)  # in order where files are renamed
 
 
 def _waiting_files(folder: Location, file: str) -> list[tuple[Location, Location]]:
@@ -550,7 +559,7 @@ def _remove_unlisted_layers(folder: Location, manifest: Manifest) -> None:
         for part in (place / INTERNAL_FOLDER, place):
             unlisted = [
                 part / entry.name
-                for entry in (_objects(part) if part.is_folder() else ())
+                for entry in _objects_in(part)
                 if (match := _LAYER_FILE.match(entry.name))
                 and (match[0] not in listed.get(name, ()) or entry.name.endswith(PARTIAL_SUFFIX))
             ]
@@ -569,6 +578,11 @@ def _folders(folder: Location) -> list[str]:
 
 def _objects(folder: Location) -> list[FolderEntry]:
     return [entry for entry in folder.list_entries() if entry.kind == "object"]
+
+
+def _objects_in(folder: Location) -> list[FolderEntry]:
+    """The objects of a folder that may be missing."""
+    return _objects(folder) if folder.is_folder() else []
 
 
 def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
@@ -669,17 +683,20 @@ def claimed_folder(
 
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
+    manifest = read_manifest(folder)
     if folder.store.can_rename:
         claims.release(folder)
         clean_up(folder)
+        if manifest is not None:
+            _remove_unlisted_layers(folder, manifest)
         return
     begun = read_begun_note(folder)
-    if begun is None:
-        return
-    manifest = read_manifest(folder)
-    if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
+    if begun is not None and manifest is not None:
+        if manifest.last_fingerprint != begun.fingerprint:
+            return
         claimed = claims.claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
         clean_up(claimed)
+        _remove_unlisted_layers(claimed, manifest)
         claims.release(claimed)
 
 
@@ -739,9 +756,14 @@ def _abandon(folder: Location) -> None:
     """Remove everything of a job that would fail again."""
     if folder.store.can_rename:
         clean_up(folder)
+        with suppress(FileAccessError, CorruptDataError):
+            if (manifest := read_manifest(folder)) is not None:
+                _remove_unlisted_layers(folder, manifest)
         return
     with suppress(FileAccessError):  # another job has taken over
         manifest = read_manifest(folder)
+        if manifest is not None:
+            _remove_unlisted_layers(folder, manifest)
         listed = set() if manifest is None else {*_shard_files(manifest)}
         _remove(folder, {*completed_files(folder)} - listed)
         clean_up(folder)

@@ -27,14 +27,13 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
-from recordsmith.writing.building.shards import open_partial_shard, survey_written
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
+from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
-from recordsmith.writing.reshaping.inputs import fingerprint, fingerprint_bytes
 
 _VERSION = 1  # changes if the same command gives other bytes
 
@@ -61,6 +60,19 @@ class LayerReport(Report):
     size_bytes: int = 0
     notices: tuple[str, ...] = ()
     is_new: bool = True
+
+
+@dataclass(repr=False)
+class LayersReport(Report):
+    """The layers of a dataset.
+
+    folder: the dataset.
+    layers: for each, in the order in which they are read: name, features, hidden (those that the
+        records had without it), and the number and size_bytes of its shards.
+    """
+
+    folder: Location
+    layers: list[dict[str, Any]]
 
 
 def add_layer(
@@ -113,7 +125,8 @@ def add_layer(
         FileAccessError: a file cannot be read or written, or the disk is full.
 
     Example:
-        rs.add_layer("out", "captions.csv", name="captions", on="image/filename=file")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        print(rs.open("out").filter("score > 0.4"))
     """
     folder = _checked_folder(path)
     if not is_valid_file_name(name):
@@ -140,13 +153,45 @@ def remove_layer(path: PlaceLike, name: str, *, lock: bool = True) -> LayerRepor
         FileAccessError: a file cannot be read or written.
 
     Example:
-        rs.remove_layer("out", "captions")
+        rs.add_layer("out", "scores.csv", name="scores", on="image/filename=file")
+        rs.remove_layer("out", "scores")
     """
     folder = _checked_folder(path)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
         report = _Change(folder, name, WorkerPool(1, None)).remove()
     report.notices += notices
     return report
+
+
+def list_layers(path: PlaceLike) -> LayersReport:
+    """Return the layers of a dataset."""
+    folder = _checked_folder(path)
+    manifest, _ = _manifest_of(folder)
+    layers = [
+        {
+            "name": layer.name,
+            "features": list(layer.features),
+            "hidden": list(layer.hidden),
+            "shards": len(layer.shards),
+            "size_bytes": layer.size_bytes,
+        }
+        for layer in manifest.layers
+    ]
+    return LayersReport(folder, layers)
+
+
+def _manifest_of(folder: Location) -> tuple[Manifest, str]:
+    """Return the manifest of a dataset, and its digest."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise OptionError(
+            f"{folder} has no {MANIFEST_NAME}",
+            option="path",
+            value=str(folder),
+            remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
+            "reshard` makes one of other files.",
+        )
+    return manifest, fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
 
 
 def _checked_folder(path: PlaceLike) -> Location:
@@ -179,6 +224,7 @@ class _Change:
                     remedy=f"Choose another name, or pass {option('overwrite', True)}.",
                 )
             manifest = self._without(manifest)
+        self._check_name(manifest)
         dataset = open_packed(self.folder, manifest)
         joined = join_table(dataset, values, progress)
         job = fingerprint([_VERSION, base, self.name, joined.identity])
@@ -245,20 +291,28 @@ class _Change:
         note = read_begun_note(self.folder)
         if note is not None and note.base and publishing.is_publishing(self.folder, note):
             raise publishing.interrupted_error(self.folder)
-        manifest = read_manifest(self.folder)
-        if manifest is None:
-            raise OptionError(
-                f"{self.folder} has no {MANIFEST_NAME}",
-                option="path",
-                value=str(self.folder),
-                remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
-                "reshard` makes one of other files.",
-            )
-        document = read_document(self.folder / MANIFEST_NAME, NOTE_BYTES)
-        return manifest, fingerprint_bytes(document)
+        return _manifest_of(self.folder)
 
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
+
+    def _check_name(self, manifest: Manifest) -> None:
+        """Check that another layer can have the name."""
+        names = {layer.name.casefold(): layer.name for layer in manifest.layers}
+        if (other := names.get(self.name.casefold())) is not None:
+            raise OptionError(
+                f"the layer {other!r} of {self.folder} has the same name on some file systems",
+                option="name",
+                value=self.name,
+            )
+        if len(names) >= Layer.most:
+            raise OptionError(
+                f"{self.folder} has {len(names):,} layers",
+                option="name",
+                value=self.name,
+                expected=f"at most {Layer.most:,} layers",
+                remedy="Make them part of the records with `recordsmith reshard`.",
+            )
 
     def _without(self, manifest: Manifest) -> Manifest:
         """Return the manifest without the layer; reads the shards if it hid features of theirs."""
@@ -291,35 +345,14 @@ class _Change:
             tuple(key for key in joined.features if key in dataset.schema.columns),
             {},
         )
-        target = folder / layer.folder
-        starts = offsets_from_lengths([shard.record_count for shard in dataset.shards]).tolist()
-
-        def write(number: int) -> tuple[ShardEntry, Schema]:
-            shard, start, stop = dataset.shards[number], starts[number], starts[number + 1]
-            assert shard.entry is not None
-            file = layer_file(shard.entry, job)
-            with open_partial_shard(target, file, "none") as writer:
-                for data, offsets in joined.blocks(start, stop):
-                    writer.write_slices(data, offsets)
-                    self.workers.check()
-                schema = survey_written(writer, joined.features)
-                return writer.entry(), schema.packed()
-
-        results = self.workers.each(write, range(len(dataset.shards)))
-        publishing.move_new_files(target, [entry.file for entry, _ in results])
-        parts: dict[str, list[Schema]] = {}
-        shards: dict[tuple[int, int], ShardEntry] = {}
-        for shard, (entry, schema) in zip(dataset.shards, results, strict=True):
-            assert shard.entry is not None
-            if shards.setdefault(shard.entry.key, entry) != entry:
-                raise OptionError(
-                    f"{shard.location} and another shard have the same bytes, so that a layer "
-                    "cannot tell them apart",
-                    option="path",
-                    value=str(self.folder),
-                    remedy="Write the dataset again with `recordsmith reshard`.",
-                )
-            parts.setdefault(shard.split, []).append(schema)
+        entries = [_entry(shard) for shard in dataset.shards]
+        check_apart(self.folder, entries, {entry.key for entry in entries})
+        files = [layer_file(entry, job) for entry in entries]
+        results = write_layer(folder / layer.folder, files, dataset.shards, joined, self.workers)
+        parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
+        for shard, (_, schema) in zip(dataset.shards, results, strict=True):
+            parts[shard.split].append(schema)
+        shards = {entry.key: own for entry, (own, _) in zip(entries, results, strict=True)}
         layer = Layer(layer.name, layer.features, layer.hidden, shards)
         return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
 
@@ -329,9 +362,9 @@ class _Change:
         )
 
 
-def layer_file(shard: ShardEntry, job: str) -> str:
-    """The name of the file of a layer for a shard, as one job writes it."""
-    return f"{shard.crc32c:08x}-{shard.size_bytes}-{job[:8]}.tfrecord"
+def _entry(shard: Shard) -> ShardEntry:
+    assert shard.entry is not None
+    return shard.entry
 
 
 def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:

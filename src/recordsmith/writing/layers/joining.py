@@ -27,6 +27,7 @@ from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import check_option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import first_of, suggest_names
 from recordsmith.support.work import Progress
@@ -60,7 +61,7 @@ class JoinedRows:
 
     def __init__(self, join: _Join, identity: str, notices: list[str], lacks: Any) -> None:
         """`lacks`: whether each record lacks a value: bool, (records,)."""
-        self.features = tuple(sorted(join.rows.features))
+        self.features = tuple(join.rows.features)
         self.class_names = join.rows.class_names
         self.identity = identity
         self.notices = tuple(notices)
@@ -158,6 +159,9 @@ def join_table(
 
 
 def _check_features(known: Mapping[str, FeatureSchema], values: TableValues) -> None:
+    check_option(isinstance(values.on, str), "on", values.on, "FEATURE or FEATURE=COLUMN")
+    is_mapping = isinstance(values.features, Mapping | None)
+    check_option(is_mapping, "set", values.features, "columns by feature")
     feature, _ = values.key
     problem, expected = "", "integers or text, one value in each record"
     if feature == POSITION:
@@ -172,7 +176,8 @@ def _check_features(known: Mapping[str, FeatureSchema], values: TableValues) -> 
     elif known[feature].kind not in ("int64", "bytes"):
         rounded = "; floats that look alike may differ" if known[feature].kind == "float" else ""
         problem = f"the key {feature!r} has the kind {known[feature].kind}{rounded}"
-    elif values.on_name and known[feature].kind != "bytes":
+    has_texts = feature != POSITION and not problem and known[feature].kind == "bytes"
+    if values.on_name and not problem and not has_texts:
         problem, expected = f"{option('on_name', True)} with a key of integers", "paths"
     if problem:
         raise OptionError(problem, option="on", value=values.on, expected=expected)

@@ -23,6 +23,7 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.example.keys import is_class_key
 from recordsmith.format.example.payload import encode_key
+from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.sources import (
     CsvRows,
@@ -32,7 +33,7 @@ from recordsmith.sources import (
     numbered_classes_notice,
     open_rows,
 )
-from recordsmith.stores import PlaceLike, as_location
+from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.words import count as counted
@@ -66,6 +67,12 @@ class TableValues(msgspec.Struct, frozen=True):
     allow_missing: bool = False
 
     @property
+    def location(self) -> Location:
+        """Where the table is; of one in memory, its type."""
+        is_stream = isinstance(self.table, ArrowStream)
+        return as_location(type(self.table).__name__ if is_stream else self.table)
+
+    @property
     def key(self) -> tuple[str, str]:
         """The feature and the column of the key."""
         feature, _, column = self.on.partition("=")
@@ -91,7 +98,7 @@ class _Value(msgspec.Struct, frozen=True):
 class TableFeatures:
     """The rows of a table, and the features that their columns become.
 
-    features: how each is made; those without a value are texts of classes.
+    features: their names, sorted; also those of the texts of classes that follow labels.
     kinds: of all columns.
     class_names: of the dataset with the values, after `survey`.
     known_features: those that records may have already.
@@ -107,9 +114,7 @@ class TableFeatures:
         self.class_names = class_names
         self.empty_cells: list[str] = []
         self._known = known
-        table = values.table
-        is_stream = isinstance(table, ArrowStream)
-        self.location = as_location(type(table).__name__ if is_stream else table)
+        self.location = values.location
         table_rows = self._open(values)
         encoded = encode_table(table_rows, (), with_lines=table_rows.unit == "line")
         if faults := encoded.rows.faults:
@@ -127,40 +132,34 @@ class TableFeatures:
         columns = values.features
         if columns is None:
             columns = {name: name for name in self.kinds if name != key_column}
-        if not columns:
-            problem = f"{self.location} has no column but the key {key_column!r}"
-            raise OptionError(problem, option="set")
-        self._labels = {name: label for label, name in enumerate(class_names or ()) if name}
+        if not 0 < len(columns) <= MAX_FEATURES:
+            problem = f"found {counted(len(columns), 'column')} for features in {self.location}"
+            raise OptionError(problem, option="set", expected=f"1 to {MAX_FEATURES:,}")
+        named = [*enumerate(class_names or ())][::-1]  # of equal names the first one counts
+        self._labels = {name.strip(): label for label, name in named if name is not None}
         self._new_names: set[str] = set()
         self._columns_of_classes: set[str] = set()
-        self.features: dict[str, _Value | None] = {
-            feature: self._value(feature, column) for feature, column in columns.items()
-        }
-        bases = [value for value in self.features.values() if value is not None]
-        self._columns = {value.column: value.kind for value in bases}
-        self._columns_of_classes = {
-            value.column for value in bases if value.is_label and value.kind == "bytes"
-        }
-        has_names = class_names is not None or any(
-            value.column in self._columns_of_classes or value.own_names for value in bases
-        )
-        self._text_of = {
-            text: label
-            for label, value in self.features.items()
-            if value is not None and value.is_label and has_names
-            for text in (_text_key(label),)
-            if text not in self.features and text in known and known[text].kind == "bytes"
-        }
-        self.features |= dict.fromkeys(self._text_of)
-        self.known_features = self.features.keys() & known.keys()
+        self._values = {name: self._value(name, column) for name, column in columns.items()}
+        self._columns = {value.column: value.kind for value in self._values.values()}
+        labels = {name: value for name, value in self._values.items() if value.is_label}
+        texts = [value.column for value in labels.values() if value.kind == "bytes"]
+        self._columns_of_classes = {*texts}
+        has_names = texts or any(value.own_names for value in labels.values())
+        self._text_of = {}  # labels, by the texts that follow them
+        for label in labels if has_names or class_names is not None else ():
+            text = label.removesuffix("/label") + "/text"
+            is_text = text in known and known[text].kind == "bytes"
+            if label.endswith("/label") and is_text and text not in self._values:
+                self._text_of[text] = label
+        self.features = sorted({*self._values, *self._text_of})
+        self.known_features = known.keys() & {*self.features}
 
     def _open(self, values: TableValues) -> TableRows:
         """Open the table, with columns of CSV in the kinds of their features."""
         features, (key_feature, key_column) = values.features, values.key
         columns = [*(features or {}).values()]
-        if repeated := [column for column in columns if columns.count(column) > 1]:
-            problem = f"column {repeated[0]!r} is for several features"
-            raise OptionError(problem, option="set", value=repeated[0])
+        if len({*columns}) < len(columns):
+            raise OptionError(option="set", value=features, expected="one feature for each column")
         required = self._required = {**dict.fromkeys(columns, "set"), key_column: "on"}
         table = values.table
         stream = table if isinstance(table, ArrowStream) else None
@@ -172,7 +171,8 @@ class TableFeatures:
         rows = opened({})
         if not isinstance(rows, CsvRows):
             return rows
-        of_features = {name: name for name in rows.columns} if features is None else features
+        others = {name: name for name in rows.columns if name != key_column}
+        of_features = others if features is None else features
         kinds: dict[str, Kind] = {}
         for feature, column in (*of_features.items(), (key_feature, key_column)):
             kind = self._known[feature].kind if feature in self._known else None
@@ -291,11 +291,10 @@ class TableFeatures:
         decoded = self.decode(used, self._columns)
         columns: dict[str, Any] = {}
         validity = {}
-        for feature, value in self.features.items():
-            if value is not None:
-                column, validity[feature] = decoded[value.column]
-                new = self._converted(value, column, validity[feature], used)
-                columns[feature] = RaggedArray(new, column.row_splits)
+        for feature, value in self._values.items():
+            column, validity[feature] = decoded[value.column]
+            new = self._converted(value, column, validity[feature], used)
+            columns[feature] = RaggedArray(new, column.row_splits)
         for text, label in self._text_of.items():
             names = BytesArray.from_values([name or "" for name in self.class_names or ()] or [""])
             validity[text] = validity[label]
@@ -357,7 +356,7 @@ class TableFeatures:
         for places in self.pieces(rows):
             some = rows[places]
             decoded = self.decode(some, self._columns, digest)
-            for value in filter(None, self.features.values()):
+            for value in self._values.values():
                 column, is_given = decoded[value.column]
                 self._converted(value, column, is_given, some)
                 empty = some[~is_given]
@@ -384,9 +383,7 @@ class TableFeatures:
         if news:
             number = counted(len(news), "new class", "new classes")
             yield f"{number}: {first_of(news, _NAMES_SHOWN)}"
-        if any(
-            value and value.is_label and value.kind != "bytes" for value in self.features.values()
-        ):
+        if any(value.is_label and value.kind != "bytes" for value in self._values.values()):
             yield from numbered_classes_notice(self.class_names)
         for text, label in self._text_of.items():
             yield f"{text!r} has the names of the new labels in {label!r}"
@@ -402,16 +399,7 @@ class TableFeatures:
 
     def describe(self) -> Any:
         """Return how columns become features, and the class names."""
-        made = {
-            name: value and msgspec.structs.astuple(value) for name, value in self.features.items()
-        }
-        return sorted(made.items()), self.class_names
-
-
-def _text_key(label: str) -> str:
-    """Return the key of the texts of classes: `a/text` for `a/label`."""
-    folder, _, last = label.rpartition("/")
-    return f"{folder}/text" if folder and last == "label" else ""
+        return self.features, sorted(map(repr, self._values.items())), self.class_names
 
 
 def value_text(key: Any) -> str:

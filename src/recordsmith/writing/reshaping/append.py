@@ -24,6 +24,7 @@ from recordsmith.dataset import (
     MANIFEST_NAME,
     ClassNames,
     KeypointClasses,
+    Layer,
     Located,
     Manifest,
     Paths,
@@ -45,13 +46,13 @@ from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.writing.building.shards import ShardResult
+from recordsmith.writing.layers.files import check_apart, layers_over
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
     Inputs,
     find_inputs,
-    fingerprint,
-    fingerprint_bytes,
     join_class_names,
     named_groups,
     open_records,
@@ -260,7 +261,8 @@ class _AppendJob:
             manifest.keypoint_classes, inputs.keypoint_classes, "the appended records"
         )
         known = Schema.merged(list(inputs.schemas.values()))
-        check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
+        layers = manifest.layers
+        check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing, layers=layers)
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, workers)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -277,7 +279,11 @@ class _AppendJob:
                 f"the dataset was packed with groups ({groups}): `recordsmith lint` finds those of "
                 "the appended records that are in other splits as well"
             )
-        check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
+        check_schemas_match(
+            manifest.schema, schema, allow_missing=self.allow_missing, layers=layers
+        )
+        keys = {key for layer in layers for key in layer.shards}
+        check_apart(self.folder, [*manifest.shards, *(one.entry for one in results)], keys)
         step = {
             "command": "append",
             "fingerprint": job,
@@ -359,11 +365,17 @@ def merge_class_names(
 
 
 def check_schemas_match(
-    old: Schema, new: Schema, *, allow_missing: bool, what: str = "appended"
+    old: Schema,
+    new: Schema,
+    *,
+    allow_missing: bool,
+    what: str = "appended",
+    layers: Sequence[Layer] = (),
 ) -> None:
     """Check that new records are of the same kinds, and lack no feature that all others have.
 
-    A schema with too many features is incomplete: only the features that it has are compared.
+    `layers` are those of the dataset, for the error. A schema with too many features is incomplete:
+    only the features that it has are compared.
     """
     if not old.record_count or not new.record_count:
         return
@@ -396,14 +408,22 @@ def check_schemas_match(
                 "Pack them from a source that has these, with the options of the dataset "
                 "(`recordsmith pack --like`)"
             )
+            if what == "appended":
+                remedy = f"{remedy}, or pass {option('allow_missing', True)}"
+            names = [layer.name for layer in layers if {*layer.features} & {*lacking}]
+            of_layers = f", which come from layer {' and '.join(map(repr, names))}" if names else ""
+            if names and what == "appended":
+                remedy += (
+                    " and then give all records of the dataset the values of a table with "
+                    f"`recordsmith layers add {option('overwrite', True)}`"
+                )
             raise OptionError(
                 f"{max(lacking.values()):,} of {new.record_count:,} {what} records lack features "
-                f"that all records of the dataset have: {first_of([*map(repr, lacking)], _NAMED)}",
+                f"that all records of the dataset have: {first_of([*map(repr, lacking)], _NAMED)}"
+                f"{of_layers}",
                 option="paths",
                 value=next(iter(lacking)),
-                remedy=f"{remedy}, or pass {option('allow_missing', True)}."
-                if what == "appended"
-                else f"{remedy}.",
+                remedy=f"{remedy}.",
             )
 
 
@@ -440,6 +460,7 @@ def _merge_manifest(
         splits={split: tuple(shards) for split, shards in splits.items()},
         schema=Schema.merged([manifest.schema, *(result.schema for _, result in added)]),
         schemas={split: Schema.merged(parts) for split, parts in schemas.items()},
+        layers=layers_over(manifest.layers, Schema.merged(result.schema for _, result in added)),
         class_names=class_names,
         arrow_schema=None,
         keypoint_classes=keypoint_classes,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,9 +25,11 @@ from recordsmith.dataset import (
     ClassNames,
     FindingsFile,
     KeypointClasses,
+    Layer,
     Manifest,
     Paths,
     Shard,
+    ShardEntry,
     ShardPlan,
     integer_positions,
     join_keypoint_classes,
@@ -44,6 +47,7 @@ from recordsmith.format.example import (
     SchemaSurvey,
     keys,
 )
+from recordsmith.format.example.spans import select_features
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
@@ -52,14 +56,16 @@ from recordsmith.stores import (
     as_location,
     read_document,
 )
-from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
+from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
 from recordsmith.writing.building.shards import ShardResult
+from recordsmith.writing.layers.files import check_apart, layer_file, layers_over, write_layer_file
 from recordsmith.writing.reshaping.append import (
     check_class_files,
     check_schemas_match,
@@ -67,10 +73,9 @@ from recordsmith.writing.reshaping.append import (
 )
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
+    InputRecords,
     Inputs,
     find_inputs,
-    fingerprint,
-    fingerprint_bytes,
     open_records,
 )
 from recordsmith.writing.reshaping.without import (
@@ -161,7 +166,8 @@ def edit_in_place(
         where: only records that match, such as "image/class/label in (1, 2)". The others are
             removed.
         replace: TFRecord files with new records, each of which replaces one.
-        on: the feature whose value says which record a new one replaces.
+        on: how a record or row finds its partner: a feature that both have. A new record replaces
+            the one with the same value.
         reason: text for the history in the manifest: why.
         time: write the current time into the history. The environment variable SOURCE_DATE_EPOCH
             sets another one.
@@ -492,7 +498,7 @@ class _InPlaceJob:
                     )
                 found[value] = place
                 position, other = wanted[value]
-                if payload != other:
+                if payload != b"".join([other, *_layer_records(other, shard.layers)]):
                     changed.gone[row] = True
                     changed.replaced[row] = position
             if changed.replaced:
@@ -545,16 +551,24 @@ class _InPlaceJob:
         results = job.run(
             plan, lambda shard: _cut(kept(*numbers[shard.file])), records, folder, self.workers
         )
-        written = dict(zip(changes, results, strict=True))
-        schemas = _schemas(manifest, inputs, written)
-        if new is not None:
-            schema = Schema.merged(map(_survey, new.shards))
-            check_schemas_match(manifest.schema, schema, allow_missing=False, what="new")
         entries = {result.file: result.entry for result in results}
         splits = {
             split: tuple(entries.get(shard.file, shard) for shard in shards)
             for split, shards in manifest.splits.items()
         }
+        layers, written = manifest.layers, dict(zip(changes, results, strict=True))
+        if layers:
+            changed_layers = _ChangedLayers(folder, layers, splits, step["fingerprint"])
+            layers = changed_layers.write(
+                inputs, changes, written, records, first_new, self.workers
+            )
+        schemas = _schemas(manifest, inputs, written)
+        if new is not None:
+            schema = Schema.merged(map(_survey, new.shards))
+            check_schemas_match(
+                manifest.schema, schema, allow_missing=False, what="new", layers=layers
+            )
+            layers = layers_over(layers, schema)
         gone = sum(int(np.count_nonzero(changed.gone)) for changed in changes.values())
         replaced = sum(len(changed.replaced) for changed in changes.values())
         step |= {"removed": gone - replaced, "replaced": replaced, "shards": len(results)}
@@ -564,8 +578,105 @@ class _InPlaceJob:
         }
         step["notices"] = [*step["notices"], *more]
         return manifest.changed(
-            step, splits=splits, schema=Schema.merged([*schemas.values()]), schemas=schemas
+            step,
+            splits=splits,
+            schema=Schema.merged([*schemas.values()]),
+            schemas=schemas,
+            layers=layers,
         )
+
+
+@dataclass
+class _ChangedLayers:
+    """The layers of a dataset whose shards in `splits` are written again by a job."""
+
+    folder: Location
+    layers: Sequence[Layer]
+    splits: Mapping[str, Sequence[ShardEntry]]
+    job: str
+
+    def write(
+        self,
+        inputs: Inputs,
+        changes: _Changes,
+        written: dict[int, ShardResult],
+        records: InputRecords,
+        first_new: int,
+        workers: WorkerPool,
+    ) -> tuple[Layer, ...]:
+        """Write the files of the written shards; return the layers with them.
+
+        The schemas of `written` get the features of the layers. The new records are those of
+        `records` from the position `first_new` on.
+        """
+        entries = [entry for shards in self.splits.values() for entry in shards]
+        old = {n: entry for n in changes if (entry := inputs.shards[n].entry) is not None}
+        keys = {key for layer in self.layers for key in layer.shards} - {
+            entry.key for entry in old.values()
+        }
+        files: dict[tuple[int, tuple[int, int]], tuple[int, Shard]] = {}  # by layer and shard
+        for number, entry in old.items():
+            having = [at for at, layer in enumerate(self.layers) if entry.key in layer.shards]
+            for at, part in zip(having, inputs.shards[number].layers, strict=True):
+                files[at, written[number].entry.key] = number, part
+                keys.add(written[number].entry.key)
+                workers.total += part.size_bytes
+        check_apart(self.folder, entries, keys)
+
+        def write(item: tuple[int, tuple[int, Shard]]) -> tuple[ShardEntry, Schema]:
+            at, (number, part) = item
+            new = _payloads_at(records, [first_new + p for p in changes[number].replaced.values()])
+            selected = (own for payload in new for own in _layer_records(payload, [part]))
+            return write_layer_file(
+                self.folder / self.layers[at].folder,
+                layer_file(written[number].entry, self.job),
+                _pieces(part, changes[number], selected, workers),
+                part.features,
+            )
+
+        results = workers.each(write, [(at, file) for (at, _), file in files.items()])
+        made = [dict(layer.shards) for layer in self.layers]
+        for entry in old.values():
+            for shards in made:
+                shards.pop(entry.key, None)
+        for ((at, key), (number, _)), (entry, schema) in zip(files.items(), results, strict=True):
+            made[at][key] = entry
+            covered = written[number].schema.covered(schema)
+            written[number] = dataclasses.replace(written[number], schema=covered)
+        layers = []
+        for layer, shards in zip(self.layers, made, strict=True):
+            names = [entry.file for key, entry in shards.items() if entry != layer.shards.get(key)]
+            if names:
+                publishing.move_new_files(self.folder / layer.folder, names)
+            ordered = {entry.key: shards[entry.key] for entry in entries if entry.key in shards}
+            layers.append(msgspec.structs.replace(layer, shards=ordered))
+        return tuple(layers)
+
+
+def _pieces(
+    part: Shard, changed: _Changed, new: Iterator[bytes], workers: WorkerPool
+) -> Iterator[tuple[bytes, Int64Array]]:
+    """Yield the Examples of a layer that stay, and the new ones where records are replaced."""
+    for block in part.blocks():
+        kept = [
+            next(new) if row in changed.replaced else payload
+            for row, payload in enumerate(block.payloads(), block.position)
+            if row in changed.replaced or not changed.gone[row]
+        ]
+        yield b"".join(kept), offsets_from_lengths([*map(len, kept)])
+        workers.advance(len(block.frames()))
+
+
+def _layer_records(record: BytesLike, layers: Iterable[Shard]) -> Iterator[bytes]:
+    """Yield what shards of layers have for a record that counts as it is."""
+    for layer in layers:
+        yield select_features(record, layer.features.__contains__, [1])
+
+
+def _payloads_at(records: InputRecords, positions: Sequence[int]) -> Iterator[memoryview]:
+    if positions:
+        for located in records.blocks(np.array(positions, np.int64)):
+            yield from located.block.payloads()
 
 
 def _fingerprint(base: str, places: str, partners: Any = None) -> str:
@@ -599,11 +710,11 @@ def _cut(positions: Int64Array) -> Iterator[Int64Array]:
 
 
 def _joined(inputs: Inputs, numbers: Sequence[int], new: Inputs | None) -> Inputs:
-    """Return some of the shards, and behind them the new ones."""
+    """Return some of the shards without their layers, and behind them the new ones."""
     more = (new,) if new is not None else ()
     return dataclasses.replace(
         inputs,
-        shards=sum((one.shards for one in more), tuple(inputs.shards[n] for n in numbers)),
+        shards=sum((one.shards for one in more), tuple(inputs.shards[n].alone() for n in numbers)),
         infos=sum((one.infos for one in more), tuple(inputs.infos[n] for n in numbers)),
         compressions=sum(
             (one.compressions for one in more), tuple(inputs.compressions[n] for n in numbers)
@@ -651,9 +762,12 @@ def _schemas(
 
 def _survey(shard: Shard) -> Schema:
     survey = SchemaSurvey()
-    for block in shard.blocks():
+    for block in shard.alone().blocks():
         survey.update(block.buffer, block.starts, block.lengths)
-    return survey.finish()
+    schema = survey.finish()
+    for layer in shard.layers:
+        schema = schema.covered(_survey(layer))
+    return schema
 
 
 def _check_not_empty(inputs: Inputs, changes: _Changes, new: Inputs | None) -> None:

@@ -6,8 +6,6 @@ decompresses what is compressed and counts the records, which have positions amo
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -53,21 +51,12 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.words import first_of
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building.fingerprints import fingerprint
 from recordsmith.writing.layers.merging import merged_records
 
 _NAMED = 5  # files in a notice
 _GROUP_BYTES = 16 << 20  # of scattered records that are read together, from many files
 _MAX_STEPS = 20  # of the history of the inputs
-
-
-def fingerprint(document: Any) -> str:
-    """Hash a JSON-able document to 32 hexadecimal digits."""
-    return fingerprint_bytes(json.dumps(document, sort_keys=True).encode())
-
-
-def fingerprint_bytes(data: bytes) -> str:
-    """Hash bytes to 32 hexadecimal digits."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -449,7 +438,7 @@ class InputRecords:
 
     def to_task(self, number: int) -> dict[str, Any]:
         """Return an input for a worker, without credentials."""
-        shard, unpacked = self.given[number], self._unpacked.get(number)
+        shard, unpacked = self.given[number].alone(), self._unpacked.get(number)
         size_bytes = self.infos[number].size_bytes
         return {
             **shard_for_task(shard),

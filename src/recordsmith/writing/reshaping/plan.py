@@ -38,8 +38,9 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.serialization import fields_to_json
+from recordsmith.writing.building.fingerprints import fingerprint
 from recordsmith.writing.reshaping.edits import Edits
-from recordsmith.writing.reshaping.inputs import InputRecords, Inputs, fingerprint
+from recordsmith.writing.reshaping.inputs import InputRecords, Inputs
 
 _TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
 _VERSION = 1  # changes if the same options give other bytes
@@ -51,6 +52,7 @@ class ReshardOptions:
     """The options of `reshard` that determine the output, as described there.
 
     selection: the description of the selected records of a Dataset; None for all.
+    values: what is set from tables, described for the history.
     keep_shards: each input becomes one shard, with the same name if possible.
     """
 
@@ -67,6 +69,7 @@ class ReshardOptions:
     edits: Edits | None = None
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
+    values: Mapping[str, Any] | None = None
     keep_shards: bool = False
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
 from recordsmith.writing.building.shards import ShardResult, completed_files
+from recordsmith.writing.layers.table_features import TableValues
 from recordsmith.writing.reshaping.casting import CastKind
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.edits import Edits
@@ -50,6 +51,12 @@ from recordsmith.writing.reshaping.plan import (
     reshard_fingerprint,
 )
 from recordsmith.writing.reshaping.recoding import TableLike
+from recordsmith.writing.reshaping.setting import (
+    SetOption,
+    described,
+    values_of_option,
+    with_values,
+)
 from recordsmith.writing.reshaping.without import Without, select_without
 
 
@@ -202,6 +209,10 @@ def edit(
     add: Mapping[str, Any] | None = None,
     recode: Mapping[str, TableLike] | None = None,
     cast: Mapping[str, CastKind] | None = None,
+    set: SetOption | None = None,
+    on: str | None = None,
+    on_name: bool = False,
+    allow_missing: bool = False,
     where: str | None = None,
     split: str | None = None,
     shards: ShardCounts | None = None,
@@ -213,10 +224,11 @@ def edit(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Rewrite a dataset with features dropped, renamed, added, recoded or cast.
+    """Rewrite a dataset with features dropped, renamed, added, recoded, cast or set by a table.
 
-    Records keep their order and shards, and unchanged parts are copied byte for byte. `drop`,
-    `rename`, `recode`, `cast` and `where` use the features of the input; features are added last.
+    Records keep their order and shards, and unchanged parts are copied byte for byte. Values of
+    tables are set first. `drop`, `rename`, `recode`, `cast` and `where` use the features that the
+    records have then; features are added last.
 
     Args:
         paths_or_dataset, out: as in `reshard`.
@@ -231,6 +243,14 @@ def edit(
         cast: `int64` or `float` for each feature whose values become numbers of that kind: floats
             that are whole, integers that float32 holds exactly, text with a number. Any other
             value is an error. Recoded values are cast afterwards.
+        set: new values of features from tables: "FILE:COLUMN" for each feature, or a pair of a
+            table of pyarrow, Polars, pandas or DuckDB and the column. Texts become the numbers of
+            their classes where the feature has labels.
+        on: how a record or row finds its partner: a feature that both have. For rows also
+            FEATURE=COLUMN, or position=COLUMN for numbers of records.
+        on_name: compare only what is behind the last slash, on both sides.
+        allow_missing: allow records without a row or value, which keep what they have, and rows
+            without a record.
         where: only records that match, such as "image/class/label in (1, 2)".
         split: only this split, or part of one: train, train[:80%]. None for all.
         shards: number of shards of each split; None for as many as before. A dict has a number for
@@ -249,7 +269,7 @@ def edit(
 
     Raises:
         OptionError: nothing would change; no record has a given feature; a new name exists; a
-            table does not fit; and as in `reshard`.
+            table does not fit; records or rows have no partner; and as in `reshard`.
         CorruptDataError: a value is missing in its table or cannot be cast
             (feature-value-mismatch), or a record is not an Example or is damaged. No output is
             left.
@@ -259,11 +279,11 @@ def edit(
         rs.edit("out", "smaller", drop=["image/class/text"])
     """
     edits = Edits(drop=drop, rename=rename, add=add, recode=recode, cast=cast)
-    if edits.is_empty:
+    if edits.is_empty and not set:
         raise OptionError(
             "no edits",
             remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')}, "
-            f"{option('recode')} or {option('cast')}; to select records only, use "
+            f"{option('recode')}, {option('cast')} or {option('set')}; to select records only, use "
             f"`reshard` with {option('where')}.",
         )
     has_shard_options = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
@@ -272,12 +292,16 @@ def edit(
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         where=None if where is None else parse_where(where),
-        edits=edits,
+        edits=None if edits.is_empty else edits,
         compression=compression,
         shard_names=shard_names,
         keep_shards=not has_shard_options,
     )
-    return _run(options, paths_or_dataset, out, overwrite, engine, threads, progress)
+    values: Sequence[TableValues] = ()
+    if set:
+        values = values_of_option(set, on, on_name=on_name, allow_missing=allow_missing)
+        options = replace(options, values=described(values))
+    return _run(options, paths_or_dataset, out, overwrite, engine, threads, progress, values)
 
 
 def _run(
@@ -288,12 +312,14 @@ def _run(
     engine: Engine | None,
     threads: int | None,
     progress: Progress | None,
+    values: Sequence[TableValues] = (),
 ) -> ReshardReport:
     folder = as_folder(out)
     publishing.check_folder(folder)
     workers = WorkerPool(thread_count(threads, most=publishing.WRITING_THREADS), progress)
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
+    inputs, _scratch = with_values(inputs, values, workers)
     options = replace(options, split=selection.split, selection=selection.description)
     job = _ReshardJob(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)

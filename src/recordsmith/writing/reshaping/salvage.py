@@ -43,8 +43,9 @@ from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
+from recordsmith.writing.building.fingerprints import fingerprint
 from recordsmith.writing.building.shards import ShardResult, open_partial_shard, survey_written
-from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
+from recordsmith.writing.reshaping.inputs import check_separate
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
@@ -254,6 +255,13 @@ class _SalvageJob:
             missing=[str(missing.error) for missing in located.missing],
             notices=[str(error) for error in located.ignored],
         )
+        layers = () if located.manifest is None else located.manifest.layers
+        for layer in layers:  # its values may be those of other records than the recovered ones
+            self.report.notices.append(
+                f"left out the layer {layer.name!r}: records have what they had without it "
+                f"({first_of([*map(repr, layer.features)], _NAMED)}); add it again with "
+                "`recordsmith layers add`"
+            )
         if left_out := [location.name for location in located.left_out]:
             self.report.notices.append(
                 f"left out {format_count(len(left_out), 'other file')} of the folder: "

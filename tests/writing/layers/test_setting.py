@@ -1,0 +1,194 @@
+"""`edit` with values of tables, and layers, against the same records made in plain Python."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import recordsmith as rs
+from recordsmith.cli import app
+
+COUNT = 40
+
+
+def record(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "image/filename": f"pets/{number}.jpg",
+        "image/class/label": number % 2,
+        "image/class/text": ("cat", "dog")[number % 2],
+        "blob": bytes([number]) * 500,
+        **({"note": f"note {number}"} if number % 3 else {}),
+    }
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    rs.pack(rs.Rows(map(record, range(COUNT))), tmp_path / "rows", shards=3)
+    rs.edit(tmp_path / "rows", tmp_path / "out", add={"year": 2024})
+    manifest = json.loads((tmp_path / "out/dataset.json").read_text())
+    manifest["class_names"] = ["cat", "dog"]
+    (tmp_path / "out/dataset.json").write_text(json.dumps(manifest))
+    return tmp_path / "out"
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def by_id(path: Path) -> dict[int, dict[str, Any]]:
+    found = {}
+    for example in rs.open(path):
+        plain = {key: [*value] for key, value in example.items()}
+        found[plain["id"][0]] = {key: value[0] for key, value in plain.items()}
+    return found
+
+
+def make_layer(out: Path, *tables: tuple[Path, dict[str, str], str]) -> Path:
+    for number, (table, columns, on) in enumerate(tables):
+        rs.add_layer(out, table, name=f"layer {number}", on=on, features=columns)
+    return out
+
+
+def make_copy(out: Path, *tables: tuple[Path, dict[str, str], str]) -> Path:
+    for number, (table, columns, on) in enumerate(tables):
+        sources = {feature: f"{table}:{column}" for feature, column in columns.items()}
+        new = out.with_name(f"{out.name} {number}")
+        rs.edit(out, new, set=sources, on=on)
+        out = new
+    return out
+
+
+@pytest.mark.parametrize("make", [make_layer, make_copy], ids=["layers", "edit"])
+def test_values_of_two_tables(out: Path, tmp_path: Path, make: Any) -> None:
+    order = np.random.default_rng(0).permutation(COUNT).tolist()
+    species = {number: "fox" if number == 7 else "cat" for number in order}
+    rows = [{"file": f"pets/{n}.jpg", "species": species[n], "score": n / 4} for n in order]
+    first = write_table(tmp_path / "first.csv", rows)
+    second = write_table(tmp_path / "second.csv", [{"id": n, "score": n * 2.5} for n in order])
+    columns = {"image/class/label": "species", "score": "score"}
+    files = {path.name: path.read_bytes() for path in out.glob("*.tfrecord")}
+    made = make(out, (first, columns, "image/filename=file"), (second, {"score": "score"}, "id"))
+    expected = {
+        n: {
+            **{key: value if isinstance(value, (int, bytes)) else value.encode()
+               for key, value in record(n).items()},
+            "year": 2024,
+            "score": n * 2.5,
+            "image/class/label": 2 if n == 7 else 0,
+            "image/class/text": species[n].encode(),
+        }
+        for n in range(COUNT)
+    }  # fmt: skip
+    assert by_id(made) == expected
+    dataset = rs.open(made)
+    assert dataset.class_names == ("cat", "dog", "fox")
+    assert len(dataset.filter("image/class/label == 2")) == 1
+    if make is make_copy:
+        assert dataset.schema == rs.open([*sorted(map(str, made.glob("*.tfrecord")))]).schema
+    assert rs.verify(made, deep=True).is_good
+    if make is make_layer:
+        assert {path.name: path.read_bytes() for path in out.glob("*.tfrecord")} == files
+        rs.reshard(out, tmp_path / "whole")
+        assert by_id(tmp_path / "whole") == expected
+        assert rs.open(tmp_path / "whole").schema == dataset.schema
+        for name in ("layer 1", "layer 0"):
+            rs.remove_layer(out, name)
+        assert {key for example in by_id(out).values() for key in example} == {
+            *expected[1],
+            "note",
+        } - {"score"}
+        assert by_id(out)[7]["image/class/label"] == 1
+        assert not (out / "layers").exists()
+
+
+def test_edit_in_one_command(out: Path, tmp_path: Path) -> None:
+    """Set values are there for the other edits and the condition; unselected records go."""
+    rows = [{"id": n, "label": n % 5} for n in range(COUNT)]
+    table = write_table(tmp_path / "table.csv", rows)
+    new = tmp_path / "new"
+    report = rs.edit(
+        out,
+        new,
+        set={"group": f"{table}:label"},
+        on="id",
+        rename={"group": "fold"},
+        drop=["image/*", "blob"],
+        where="group == 3",
+    )
+    assert report.record_count == COUNT // 5
+    assert by_id(new)[8] == {"id": 8, "fold": 3, "note": b"note 8", "year": 2024}
+    again = rs.edit(out, new, set={"group": f"{table}:label"}, on="id", rename={"group": "fold"},
+                    drop=["image/*", "blob"], where="group == 3")  # fmt: skip
+    assert not again.is_new
+    table.write_text(table.read_text().replace("39,4", "39,3"))
+    with pytest.raises(rs.OptionError):  # another dataset
+        rs.edit(out, new, set={"group": f"{table}:label"}, on="id", rename={"group": "fold"},
+                drop=["image/*", "blob"], where="group == 3")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"set": {"x": "table.csv:label"}}, "on"),
+        ({"set": {"x": "table.csv"}, "on": "id"}, "set"),
+        ({"set": {"x": "table.csv:nothing"}, "on": "id"}, "set"),
+        ({"set": {"x": "table.csv:label"}, "on": "nothing=id"}, "on"),
+        ({"set": {"x": "table.csv:label"}, "on": "id=nothing"}, "on"),
+        ({"set": {"x": "table.csv:label", "y": "table.csv:label"}, "on": "id"}, "set"),
+        ({"set": {"x": "short.csv:label"}, "on": "id"}, "allow_missing"),
+        ({"set": {"id": "table.csv:text"}, "on": "id"}, "set"),
+    ],
+)
+def test_refusals_change_nothing(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": n, "label": n % 5, "text": "a"} for n in range(COUNT)]
+    write_table(tmp_path / "table.csv", rows)
+    write_table(tmp_path / "short.csv", rows[:-1])
+    with pytest.raises(rs.OptionError) as caught:
+        rs.edit(out, tmp_path / "new", **options)
+    assert caught.value.option == option
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_commands(out: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t.csv", [{"id": n, "score": n} for n in range(COUNT)])
+
+    def run(*arguments: object, code: int = 0) -> str:
+        result = CliRunner().invoke(app, [*map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    added = json.loads(run("layers", "add", out, table, "--on", "id", "--name", "s", "--json"))
+    assert (added["name"], added["features"], added["records"]) == ("s", ["score"], COUNT)
+    (listed,) = json.loads(run("layers", "list", out, "--json"))["layers"]
+    assert (listed["name"], listed["hidden"], listed["shards"]) == ("s", [], 3)
+    assert "layers add  s: score" in run("history", out)
+    run("layers", "add", out, table, "--on", "id", "--name", "s", code=2)
+    run("layers", "add", out, table, "--on", "id", "--name", "s", "--overwrite")
+    run("edit", out, tmp_path / "new", "--set", f"x={table}:score", "--on", "id")
+    assert by_id(tmp_path / "new")[9]["x"] == 9
+    run("layers", "remove", out, "--name", "s")
+    assert rs.open(out).schema.columns.keys() == {*record(1), "year"}
+    wrong = [
+        ("add", out),
+        ("remove", out),
+        ("list", out, "--on", "id"),
+        ("drop", out),
+        ("remove", out, "--name", "s"),
+        ("add", out, table, "--name", "../a", "--on", "id"),
+    ]
+    for arguments in wrong:
+        run("layers", *arguments, code=2)
