@@ -26,8 +26,8 @@ from recordsmith.dataset import (
     parts_of,
     records_of,
 )
-from recordsmith.dataset.shard_index import index_locations
 from recordsmith.dataset.selected_records import records_of_part
+from recordsmith.dataset.shard_index import index_locations
 from recordsmith.format.wire import encode_records
 from recordsmith.stores import Location, as_folder
 from recordsmith.stores.cache.store import CachedStore
