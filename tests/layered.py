@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores import PlaceLike, as_folder
 from recordsmith.writing.layers.adding import LayerReport, add_layer
 
 from .reference import parse
@@ -82,7 +82,7 @@ def layer_files(place: PlaceLike) -> set[str]:
     return {name for name in found if not name.endswith((".index", ".columns"))}
 
 
-def listed_files(place: Location) -> set[str]:
+def listed_files(place: PlaceLike) -> set[str]:
     """The files of layers that the manifest lists."""
     document = json.loads((as_folder(place) / "dataset.json").read())
     return {

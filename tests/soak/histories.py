@@ -1,6 +1,7 @@
 """Datasets that are changed again and again, with kills between, against a model in plain Python.
 
-TensorFlow reads the shards after each change, if it is installed.
+Layers come and go, and replace each other. TensorFlow reads the shards and the files of layers
+after each change, if it is installed.
 
     python tests/soak/histories.py --count 500
 """
@@ -14,9 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 from shared import option_parser, print_outcomes  # first: it makes `tests` a package
-from tests.writing.reshaping.test_in_place import run_history
+from tests.histories import run_history
 
-_CHANGES = 5
+_CHANGES = 6
 
 
 def main() -> int:

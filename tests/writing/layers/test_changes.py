@@ -15,12 +15,12 @@ from recordsmith.dataset import read_manifest
 from recordsmith.stores import Location, as_folder
 from recordsmith.writing.layers.adding import remove_layer
 
+from ...histories import assert_is_whole
 from ...layered import add, layer_files, listed_files, payloads, rows_of
 from ...places import contents, flip
 from ...raising import raises
 from ...reference import crc32c, frame
 from ...repeating_engine import RepeatingEngine
-from ..reshaping.test_in_place import assert_is_whole
 
 pytest.importorskip("pyarrow")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,12 +13,13 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores import Location, MemoryStore, PlaceLike, as_folder
+from recordsmith.stores import Location, MemoryStore, PlaceLike, as_folder, remote
 from recordsmith.writing.layers.adding import remove_layer
 
 from ...killed_jobs import killed_before
 from ...layered import add, layer_files, listed_files, rows_of
 from ...places import contents
+from ...servers.s3 import S3
 from ..building.disturbed_stores import DyingStore, Killed, Turns
 from ..building.test_killed_jobs import copied
 from ..building.test_two_writers import FEW_SEEDS, is_busy
@@ -197,3 +199,36 @@ def test_failed_jobs_leave_nothing(place: Location) -> None:
     (out / shard).put(data)
     assert rs.verify(out).is_good
     assert contents(out).keys() == before.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "fault"), [("add over", "500"), ("edit", "lost")])
+def test_a_request_that_fails_each_time(s3: S3, name: str, fault: str) -> None:
+    """At many objects that a job asks for: the old dataset or the new one, after `recover`."""
+    job = JOBS[name]
+    folder = remote("s3://bucket/some", store_options=s3.options())
+    old = state(base(folder))
+    objects = s3.objects()
+    s3.requests()
+    job(folder / "out")
+    requests = {(one.method, one.key) for one in s3.requests()}
+    complete, done = [old, state(folder / "out")], s3.objects()
+    failed = 0
+    for method, key in sorted(requests)[::4]:
+        s3.delete("")
+        for known, data in objects.items():
+            s3.put(known, data)
+        s3.fail([fault], method=method, path=f"/{re.escape(key)}(?:$|[?])")
+        with suppress(rs.FileAccessError, rs.OptionError, rs.CorruptDataError):
+            job(folder / "out")
+            failed -= 1
+        failed += 1
+        s3.fail(rate=0)
+        assert state(folder / "out") in (None, *complete), (method, key)
+        rs.recover(folder / "out")
+        assert state(folder / "out") in complete, (method, key)
+        assert_is_clean(folder / "out")
+        if state(folder / "out") == old:
+            job(folder / "out")
+            assert s3.objects().keys() == done.keys()
+    assert failed > 1

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import read_manifest
-from recordsmith.format.example import SchemaSurvey
-from recordsmith.stores import Location, PlaceLike
+from recordsmith.stores import Location
 
 from ... import numbered_examples as numbered
+from ...histories import assert_is_whole, run_history
 from ...killed_jobs import killed_before
 from ...places import contents
 from ...raising import raises
@@ -36,25 +35,6 @@ CHANGES: dict[str, tuple[dict[str, Any], list[int]]] = {
 def packed(place: Location) -> Location:
     """12 examples: shards of 5, 4 and 3 records, the last in another split."""
     return numbered.packed(place / "out", {"train": [5, 4], "validation": [3]})
-
-
-def schema_of(dataset: rs.Dataset) -> Any:
-    survey = SchemaSurvey()
-    for shard in dataset.shards:
-        for block in shard.blocks():
-            survey.update(block.buffer, block.starts, block.lengths)
-    return survey.finish()
-
-
-def assert_is_whole(folder: PlaceLike) -> None:
-    """Its manifest says of the records what one made from them would say."""
-    dataset = rs.open(folder)
-    assert rs.verify(folder, deep=True).is_good
-    assert dataset.schema == schema_of(dataset)
-    for name, split in dataset.splits.items():
-        manifest = read_manifest(folder)
-        assert manifest is not None
-        assert manifest.schema_of(name) == schema_of(split)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -364,135 +344,7 @@ def test_nothing_to_recover(packed: Location, place: Location) -> None:
         rs.recover(place / "none")
 
 
-# ---- histories ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_histories(tmp_path: Path, seed: int) -> None:
     """Against a model in plain Python; at the end, TensorFlow reads the shards."""
     run_history(tmp_path, seed, 4, every=4)
-
-
-def run_history(root: Path, seed: int, length: int, every: int = 1) -> None:
-    """`every`: after how many changes TensorFlow reads, too."""
-    rng = np.random.default_rng(seed)
-    out = root / "out"
-    model = {"train": _rows(rng, 0, 12), "test": _rows(rng, 100, 5)}
-    _pack(model, out, rng)
-    for step in range(length):
-        job, expected, is_change = _next_change(rng, out, root / f"new{step}", model, step)
-        if rng.random() < 0.5 and hasattr(os, "fork"):
-            killed_before(int(rng.integers(1, 40)), job)
-            was_begun = not (out / "dataset.json").exists()
-            if was_begun and is_change:
-                assert rs.recover(out).outcome == "finished"
-                assert _read(out) == expected
-            elif was_begun or _read(out) != expected:
-                assert was_begun or _read(out) == model
-                job()
-        else:
-            job()
-        model = expected
-        assert _read(out) == model
-        assert step % every != every - 1 or _read_by_tensorflow(out) == model
-        assert_is_whole(out)
-
-
-def _rows(rng: np.random.Generator, first: int, count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": n,
-            "label": int(rng.integers(3)),
-            "v": rng.integers(9, size=rng.integers(4)).tolist(),
-        }
-        for n in range(first, first + count)
-    ]
-
-
-def _pack(model: dict[str, list[dict[str, Any]]], out: Path, rng: np.random.Generator) -> None:
-    parts = []
-    for split, rows in model.items():
-        part = out.parent / f"{out.name}-{split}"
-        rs.pack(rs.Rows(rows, kinds={"v": "int64"}), part, shuffle=False, shards=1)
-        shard = next(part.glob("*.tfrecord"))
-        parts.append(shard.rename(part / f"{split}-00000-of-00001.tfrecord"))
-        (part / "dataset.json").unlink()
-    rs.reshard(parts, out, shards=int(rng.integers(1, 4)))
-
-
-def _next_change(
-    rng: np.random.Generator, out: Path, new: Path, model: dict[str, Any], step: int
-) -> tuple[Callable[[], object], dict[str, Any], bool]:
-    """Return a job, the model after it, and whether it changes the dataset in its folder."""
-    listed = [(split, row) for split, rows in model.items() for row in rows]
-    kind = rng.choice(["remove", "where", "replace", "append", "reshard"])
-    if kind == "remove":
-        gone = rng.choice(len(listed), rng.integers(0, 4), replace=False)
-        ids = {listed[n][1]["id"] for n in gone}
-        change: Callable[[], object] = lambda: rs.edit_in_place(  # noqa: E731
-            out, without=gone, threads=1, allow_empty=True, again=True
-        )
-        return change, _filtered(model, lambda row: row["id"] not in ids), True
-    if kind == "where":
-        value = int(rng.integers(9))
-        change = lambda: rs.edit_in_place(  # noqa: E731
-            out, where=f"id not in ({value}, {value + 100})", threads=1, allow_empty=True
-        )
-        return (
-            change,
-            _filtered(model, lambda row: row["id"] % 100 != value or row["id"] > 200),
-            True,
-        )
-    if kind == "replace":
-        chosen = rng.choice(len(listed), 2, replace=False)
-        rows = {
-            listed[n][1]["id"]: {**listed[n][1], "v": [7] * int(rng.integers(6))} for n in chosen
-        }
-        rs.pack(rs.Rows([*rows.values()], kinds={"v": "int64"}), new)
-        change = lambda: rs.edit_in_place(out, replace=new, on="id", threads=1)  # noqa: E731
-        after = {split: [rows.get(row["id"], row) for row in part] for split, part in model.items()}
-        return change, after, True
-    if kind == "append":
-        rows_more = _rows(rng, 1000 * (step + 1), 3)
-        rs.pack(rs.Rows(rows_more, kinds={"v": "int64"}), new, shuffle=False)
-        change = lambda: rs.append(new, out, split="train", threads=1)  # noqa: E731
-        return change, {**model, "train": [*model["train"], *rows_more]}, True
-    rs.reshard(out, new, shards=2)
-
-    def reshard() -> None:
-        rs.reshard(new, out, shards=int(step % 2) + 1, overwrite=True, threads=1)
-
-    return reshard, model, False
-
-
-def _filtered(model: dict[str, Any], keeps: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    return {split: [row for row in rows if keeps(row)] for split, rows in model.items()}
-
-
-def _read(out: Path) -> dict[str, Any]:
-    return {
-        split: [
-            {"id": int(row["id"][0]), "label": int(row["label"][0]), "v": row["v"].tolist()}
-            for row in rows
-        ]
-        for split, rows in rs.open(out).splits.items()
-    }
-
-
-def _read_by_tensorflow(out: Path) -> dict[str, Any]:
-    tf = pytest.importorskip("tensorflow")
-    document = json.loads((out / "dataset.json").read_text())
-    spec = {
-        "id": tf.io.FixedLenFeature((), tf.int64),
-        "label": tf.io.FixedLenFeature((), tf.int64),
-        "v": tf.io.RaggedFeature(tf.int64),
-    }
-    found: dict[str, Any] = {}
-    for split, shards in document["splits"].items():
-        files = [str(out / shard["file"]) for shard in shards]
-        rows = [
-            tf.io.parse_single_example(record, spec)
-            for record in tf.data.TFRecordDataset(files).as_numpy_iterator()
-        ]
-        found[split] = [{key: value.numpy().tolist() for key, value in row.items()} for row in rows]
-    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.errors import OptionError, located, option
+from recordsmith.support.errors import FileAccessError, OptionError, located, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
@@ -60,6 +61,20 @@ class LayerReport(Report):
     size_bytes: int = 0
     notices: tuple[str, ...] = ()
     is_new: bool = True
+
+    @classmethod
+    def from_manifest(cls, folder: Location, name: str, manifest: Manifest) -> LayerReport:
+        """Return the report of the last change of a dataset."""
+        step = manifest.changes[-1]
+        return cls(
+            folder,
+            name,
+            tuple(step["features"]),
+            manifest.record_count,
+            int(step.get("missing", 0)),
+            sum(layer.size_bytes for layer in manifest.layers if layer.name == name),
+            tuple(step.get("notices", ())),
+        )
 
 
 @dataclass(repr=False)
@@ -209,11 +224,21 @@ class _Change:
     folder: Location
     name: str
     workers: WorkerPool
+    command: Any = None  # what else it was asked for
 
     def add(
         self, values: TableValues, progress: Progress | None, *, overwrite: bool
     ) -> LayerReport:
-        manifest, base = self._manifest()
+        options = [values.on, values.on_name, values.allow_missing, overwrite]
+        columns = None if values.features is None else sorted(values.features.items())
+        table: list[Any] = [id(values.table)]  # of no other process
+        with suppress(FileAccessError):  # a table in memory, or one that cannot be read below
+            info = values.location.info()
+            table = [values.location.name, info.size_bytes, info.version]
+        self.command = [columns, options, table]
+        if (finished := self._finish_interrupted()) is not None:
+            return LayerReport.from_manifest(self.folder, self.name, finished)
+        manifest, base = _manifest_of(self.folder)
         earlier = manifest
         if self._find(manifest) is not None:
             if not overwrite:
@@ -234,9 +259,10 @@ class _Change:
             "base": base,
             "layer": self.name,
             "features": list(joined.features),
+            "missing": joined.missing_count,
             "notices": list(joined.notices),
         }
-        with publishing.claimed_folder(self.folder, job, [], earlier=earlier, base=base) as claimed:
+        with self._claimed(job, earlier, base) as claimed:
             layer, schemas = self._write(claimed, dataset, joined, job)
             made = manifest.changed(
                 step,
@@ -250,18 +276,12 @@ class _Change:
                 arrow_schema=None,
             )
             self._publish(claimed, made, base)
-        return LayerReport(
-            self.folder,
-            self.name,
-            joined.features,
-            made.record_count,
-            joined.missing_count,
-            layer.size_bytes,
-            joined.notices,
-        )
+        return LayerReport.from_manifest(self.folder, self.name, made)
 
     def remove(self) -> LayerReport:
-        manifest, base = self._manifest()
+        if (finished := self._finish_interrupted()) is not None:
+            return LayerReport.from_manifest(self.folder, self.name, finished)
+        manifest, base = _manifest_of(self.folder)
         layer = self._find(manifest)
         if layer is None:
             names = [layer.name for layer in manifest.layers]
@@ -272,26 +292,36 @@ class _Change:
                 expected=f"one of {', '.join(names)}" if names else "a dataset with layers",
             )
         made = self._without(manifest)
-        job = fingerprint([_VERSION, base, self.name])
         step = {
             "command": "layers remove",
-            "fingerprint": job,
+            "fingerprint": self._identity(base),
             "base": base,
             "layer": self.name,
             "features": list(layer.features),
         }
-        with publishing.claimed_folder(
-            self.folder, job, [], earlier=manifest, base=base
-        ) as claimed:
-            self._publish(claimed, made.changed(step), base)
-        return LayerReport(self.folder, self.name, layer.features, made.record_count)
+        made = made.changed(step)
+        with self._claimed(made.last_fingerprint, manifest, base) as claimed:
+            self._publish(claimed, made, base)
+        return LayerReport.from_manifest(self.folder, self.name, made)
 
-    def _manifest(self) -> tuple[Manifest, str]:
-        """Return the manifest of the dataset, and its digest."""
+    def _identity(self, base: str) -> str:
+        """Identify the command, so that it is known again if it was interrupted."""
+        return fingerprint([_VERSION, base, self.name, self.command])
+
+    def _claimed(self, job: str, earlier: Manifest, base: str) -> AbstractContextManager[Location]:
+        command = self._identity(base)
+        return publishing.claimed_folder(
+            self.folder, job, [], earlier=earlier, base=base, command=command
+        )
+
+    def _finish_interrupted(self) -> Manifest | None:
+        """Finish this command if it was killed while it published the manifest."""
         note = read_begun_note(self.folder)
-        if note is not None and note.base and publishing.is_publishing(self.folder, note):
+        if note is None or not note.base or not publishing.is_publishing(self.folder, note):
+            return None
+        if note.command != self._identity(note.base):
             raise publishing.interrupted_error(self.folder)
-        return _manifest_of(self.folder)
+        return publishing.finish_interrupted(self.folder, note)
 
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
@@ -358,7 +388,11 @@ class _Change:
 
     def _publish(self, folder: Location, manifest: Manifest, base: str) -> None:
         publishing.publish_dataset(
-            folder, manifest, has_label_map=(folder / LABEL_MAP_NAME).exists(), base=base
+            folder,
+            manifest,
+            has_label_map=(folder / LABEL_MAP_NAME).exists(),
+            base=base,
+            command=self._identity(base),
         )
 
 
