@@ -38,13 +38,11 @@ class LintPlaces:
 
     def add_all(self, findings: Findings, first: int = 0) -> None:
         """Write the places that were collected; `first` is the number of their first sample."""
-        for number, check, severity, example in findings.places or ():
+        for number, check, severity, example in findings.places:
             if number is not None:
                 self._add(first + number, check, severity, example.found, place=example.place)
             elif example.file and not example.other and check in self._selected:
                 self._writer.add(check, severity, example.found, place=example.file)
-        if findings.places:
-            findings.places.clear()
 
     def add_copies(self, pairs: Pairs, pixels: Sequence[int]) -> None:
         """Write the groups of copies and of similar images: of each split, and across splits.
