@@ -98,7 +98,9 @@ def _lance(inputs: Inputs, *, by_key: bool) -> Task:
     if not made.exists():
         rows = pq.ParquetFile(inputs.path("thumbnails.parquet"))
         batches = rows.iter_batches(4096)
-        lance.write_dataset(batches, str(made), rows.schema_arrow)
+        partial_folder = made.with_name(f"{made.name}.partial")
+        lance.write_dataset(batches, str(partial_folder), rows.schema_arrow, mode="overwrite")
+        partial_folder.rename(made)
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
@@ -158,7 +160,9 @@ def _litdata(inputs: Inputs) -> Task:
     options = {"chunk_bytes": "64MB", "num_workers": 1}
     if not made.exists():
         rows = _Rows(str(inputs.path("thumbnails.parquet")))
-        litdata.optimize(rows, list(range(count)), str(made), **options)
+        partial_folder = made.with_name(f"{made.name}.partial")
+        litdata.optimize(rows, list(range(count)), str(partial_folder), **options)
+        partial_folder.rename(made)
 
     def run() -> Any:
         labels = pyarrow.csv.read_csv(_table(inputs)).sort_by("id")["label"].to_pylist()
