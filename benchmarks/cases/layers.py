@@ -72,12 +72,12 @@ def _recordsmith(inputs: Inputs, way: str) -> Task:
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        if way == "layer":
+        if way in ("id", "position=id"):
             shutil.copytree(path, out)
 
     def run() -> Any:
-        if way == "layer":
-            return rs.add_layer(out, table, name="labels", on="id")
+        if way in ("id", "position=id"):
+            return rs.add_layer(out, table, name="labels", on=way)
         if way == "edit":
             return rs.edit(path, out, set={"label": f"{table}:label"}, on="id")
         return rs.reshard(path, out, shards=8)
@@ -206,7 +206,8 @@ CASES = (
         "have the images in their own formats; LitData has no columns, so all is written again.",
         unit="record",
         peers=(
-            Peer(OURS, partial(_recordsmith, way="layer")),
+            Peer(OURS, partial(_recordsmith, way="id")),
+            Peer("recordsmith, by position", partial(_recordsmith, way="position=id")),
             Peer("`rs.edit`, all records", partial(_recordsmith, way="edit")),
             Peer("`rs.reshard`, which only copies", partial(_recordsmith, way="copy")),
             Peer("Lance, `merge` by key", partial(_lance, by_key=True), python_setting=_SETTING),

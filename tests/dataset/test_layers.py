@@ -197,6 +197,24 @@ def test_each_way_of_reading(tmp_path: Path, reference: Any, case: Any) -> None:
     assert functools.reduce(operator.iadd, decoded, []) == [*map(plain, merged)]
 
 
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases())
+def test_many_datasets(tmp_path: Path, reference: Any, tf: Any, case: Any) -> None:
+    """Also against TensorFlow, and against the shards that `reshard` makes."""
+    dataset, merged = make(tmp_path, reference, case)
+    for name, read in READERS.items():
+        assert plain(read(dataset)) == plain(read(merged)), name
+    message = tf.train.SequenceExample if case[1] == "sequence" else tf.train.Example
+    expected = [message.FromString(record) for record in merged.records()]
+    assert [message.FromString(record) for record in dataset.records()] == expected
+    out = Path(str(dataset.shards[0].location)).parent.parent / "again"
+    rs.reshard(dataset, out, shards=1, compression="none")
+    files = [str(shard.location) for shard in rs.open(out).shards]
+    records = [record.numpy() for record in tf.data.TFRecordDataset(files, buffer_size=1 << 16)]
+    assert [message.FromString(record) for record in records] == expected
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 COUNT, IN_SHARD = 20, 10
