@@ -309,6 +309,21 @@ def test_a_missing_or_cut_layer(folder: Any, change: Any, defect: Defect) -> Non
     assert [shard.entry is not None for shard in dataset.shards] == [True, True]
 
 
+def test_a_layer_that_is_taken_away_while_a_dataset_is_opened(
+    folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest lists files that are gone when their folder is listed: there is a newer one."""
+    list_folder, removed = locating._listed, []
+
+    def listed(place: Location) -> Any:
+        if not removed:
+            removed.append(rs.remove_layer(folder, "new"))
+        return list_folder(place)
+
+    monkeypatch.setattr(locating, "_listed", listed)
+    assert "y" not in rs.open(folder)[0]
+
+
 def test_a_layer_with_another_number_of_records(folder: Any) -> None:
     """The same bytes in fewer or more frames."""
     file = layered.layer_files(folder, "new")[1]
