@@ -456,7 +456,6 @@ class Inputs:
         import pyarrow as pa
 
         import recordsmith as rs
-        from recordsmith.writing.layers.adding import add_layer
 
         self.make(name)
         rs.reshard(self.path(name), path, shards=1)
@@ -468,7 +467,7 @@ class Inputs:
             values = pa.FixedSizeListArray.from_arrays(floats, size)
         table = pa.table({"row": np.arange(count), "value": values})
         key = "embedding" if size else "new_label"
-        add_layer(path, table, name="new", on="position=row", features={key: "value"})
+        rs.add_layer(path, table, name="new", on="position=row", features={key: "value"})
 
     def _merge_layer(self, name: str, path: Path) -> None:
         """The same with the values inside the records."""
@@ -509,7 +508,7 @@ class Inputs:
             columns["id"].append(row["id"])
             columns["image"].append(row["image/encoded"])
         schema = pa.schema({"id": pa.int64(), "image": pa.large_binary()})
-        pq.write_table(pa.table(columns, schema), path, compression="none", row_group_size=4096)
+        pq.write_table(pa.table(columns, schema), path, compression="none", use_dictionary=False)
 
     def _make_new_labels(self, path: Path) -> None:
         """The labels of the thumbnails, in another order."""

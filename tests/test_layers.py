@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.checking.normalisation_file import NORMALISATION_NAME
 from recordsmith.engines import Processes
+from recordsmith.exporting.export_dataset import _fingerprint
 from recordsmith.format.wire import masked_crc32c
 from recordsmith.support.explaining import LeftOutWarning
+from recordsmith.viewing.records import ViewedRecords
 
 from . import layered_datasets as layered
 from .images import jpeg
@@ -236,6 +239,37 @@ def test_a_card_lists_the_files_of_layers(both: tuple[Path, Path]) -> None:
     assert "`embedding`, `group`" in card.readme
 
 
+def test_records_of_compressed_and_broken_files_are_viewed(tmp_path: Path) -> None:
+    """Each record that can be read; damage in the file of a layer is of its record."""
+    payloads = [rs.encode_example({"id": at}) for at in range(9)]
+    for compression in ("none", "gzip"):
+        folder = layered.write(tmp_path / compression, {"train": [payloads]}, compression)
+        layered.add(folder, "new", [{"y": at} for at in range(9)])
+        (file,) = layered.layer_files(folder, "new")
+        data = bytearray(file.read())
+        size = len(data) // 9
+        for at, readable in ((4 * size + 13, [0, 1, 2, 3, 5, 6, 7, 8]), (4 * size, [0, 1, 2, 3])):
+            broken = data.copy()
+            broken[at] ^= 1
+            file.put(bytes(broken))
+            with closing(ViewedRecords(folder)) as viewed:
+                read = viewed.read([*range(9)])
+            if compression == "none" or at % size:
+                assert [at for at, one in enumerate(read) if isinstance(one, bytes)] == readable
+            for row in readable if compression == "none" or at % size else ():
+                assert rs.decode_example(read[row]) == {"id": [row], "y": [row]}
+            assert {one.path for one in read if not isinstance(one, bytes)} == {str(file)}
+
+
+def test_an_export_of_other_layers_is_another_one(both: tuple[Path, Path], tmp_path: Path) -> None:
+    payloads = [rs.encode_example({"id": at}) for at in range(3)]
+    folder = layered.write(tmp_path / "out", {"train": [payloads]})
+    dataset = rs.open(folder)
+    before = _fingerprint(dataset, ["csv"])
+    layered.add(folder, "new", [{"y": at} for at in range(3)])
+    assert _fingerprint(rs.open(folder), ["csv"]) != before == _fingerprint(dataset, ["csv"])
+
+
 def test_the_viewer(both: tuple[Path, Path]) -> None:
     """Tiles and facets as of merged records; the facts of the file are those of the shard's."""
     pytest.importorskip("httpx")
@@ -248,6 +282,7 @@ def test_the_viewer(both: tuple[Path, Path]) -> None:
             records = [client.json(f"/api/record/{position}") for position in (3, 13)]
             seen.append((client.tiles(positions="0,13,23"), client.poll("/api/facets"), records))
         finally:
+            client.http.close()
             client.viewer.close()
     layers, merged = seen
     assert layers[:2] == merged[:2]

@@ -65,20 +65,21 @@ def _loading(
     )
 
 
-def _copy(inputs: Inputs, *, in_place: bool) -> Task:
+def _recordsmith(inputs: Inputs, way: str) -> Task:
     import recordsmith as rs
-    from recordsmith.writing.layers.adding import add_layer
 
     path, out, table = inputs.path("thumbnails"), inputs.out("labelled"), _table(inputs)
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        if in_place:
+        if way == "layer":
             shutil.copytree(path, out)
 
     def run() -> Any:
-        if in_place:
-            return add_layer(out, table, name="labels", on="id")
+        if way == "layer":
+            return rs.add_layer(out, table, name="labels", on="id")
+        if way == "edit":
+            return rs.edit(path, out, set={"label": f"{table}:label"}, on="id")
         return rs.reshard(path, out, shards=8)
 
     return Task(run, inputs.thumbnail_count, before)
@@ -201,8 +202,9 @@ CASES = (
         "have the images in their own formats; LitData has no columns, so all is written again.",
         unit="record",
         peers=(
-            Peer(OURS, partial(_copy, in_place=True)),
-            Peer("`rs.reshard`, which only copies", partial(_copy, in_place=False)),
+            Peer(OURS, partial(_recordsmith, way="layer")),
+            Peer("`rs.edit`, all records", partial(_recordsmith, way="edit")),
+            Peer("`rs.reshard`, which only copies", partial(_recordsmith, way="copy")),
             Peer("Lance, `merge` by key", partial(_lance, by_key=True), python_setting=_SETTING),
             Peer(
                 "Lance, `add_columns` of sorted labels",

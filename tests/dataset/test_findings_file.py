@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import defaultdict
@@ -44,25 +45,24 @@ def removed(findings: FindingsFile, *args: Any) -> list[str]:
 
 def modelled(lines: list[dict[str, Any]], checks: list[str], keep: str) -> list[str]:
     """The names that the documentation says are removed."""
-    kept_by_default = [
-        line for line in lines if line["severity"] != "note" and line["name"] is not None
-    ]
-    lines = [line for line in lines if line["check"] in checks] if checks else kept_by_default
+    if checks:
+        lines = [line for line in lines if line["check"] in checks]
+    else:
+        lines = [line for line in lines if line["severity"] != "note" and line["name"] is not None]
     groups = defaultdict(list)
     for line in lines:
         groups[line["group"]].append(line)
     gone = {line["name"] for line in groups.pop(None, [])}
+    ranks: dict[str, Any] = {
+        "first": lambda _: 0,
+        "largest": lambda line: -(line["pixels"] or 0),
+        "train": lambda line: line["split"] != "train",
+    }
     for members in groups.values():
-        ranks: dict[str, Any] = {
-            "first": lambda _: 0,
-            "largest": lambda line: -line.get("pixels", 0),
-            "train": lambda line: line["split"] != "train",
-        }
         stays = [] if keep == "none" else [min(members, key=ranks[keep])]
         if stays and members[0]["check"].endswith("-across-splits"):
             stays = [line for line in members if line["split"] == stays[0]["split"]]
-        names = {line["name"] for line in stays}
-        gone |= {line["name"] for line in members} - names
+        gone |= {line["name"] for line in members} - {line["name"] for line in stays}
     return sorted(map(str, gone))
 
 
@@ -70,28 +70,20 @@ def modelled(lines: list[dict[str, Any]], checks: list[str], keep: str) -> list[
 def test_chosen_are_those_of_the_model(tmp_path: Path, keep: str) -> None:
     draw = random.Random(keep)
     names = ["cmyk", "identical-images", "similar-across-splits", "rotated"]
+    places = [*itertools.product(range(4), range(3), range(10))]
     for round_number in range(40):
-        lines, group = [], 0
-        for check in names:
-            for _ in range(draw.randrange(4)):
-                group += 1
-                split = draw.choice(["train", "test", None])
-                for _ in range(draw.randrange(1, 5)):
-                    line = {
-                        **PLACE,
-                        "check": check,
-                        "severity": "note" if check == "rotated" else "error",
-                        "group": None if check == "cmyk" else group,
-                        "name": f"{draw.randrange(20)}.jpg" if draw.random() < 0.9 else None,
-                        "split": draw.choice(["train", "test"]) if "across" in check else split,
-                    }
-                    if draw.random() < 0.7:
-                        line["pixels"] = draw.randrange(1, 4)
-                    is_new = line["name"] not in {
-                        earlier["name"] for earlier in lines if earlier["group"] == group
-                    }
-                    if check == "cmyk" or (line["name"] is not None and is_new):
-                        lines.append(line)
+        lines = [
+            {
+                **PLACE,
+                "check": names[check],
+                "severity": "note" if names[check] == "rotated" else "error",
+                "group": 3 * check + group if check else None,
+                "name": f"{name}.jpg" if check or name else None,
+                "split": draw.choice(["train", "test", None]),
+                "pixels": draw.choice([None, 1, 2, 3]),
+            }
+            for check, group, name in draw.sample(places, draw.randrange(40))
+        ]
         findings = write(tmp_path / f"{round_number}.jsonl", *lines)
         known = sorted({line["check"] for line in lines})
         for checks in ([], known[:1], known):
@@ -122,7 +114,7 @@ def test_what_is_written_is_read_and_appears_whole(tmp_path: Path) -> None:
     ("lines", "line", "what"),
     [
         ([], 1, "empty"),
-        (["{"], 1, "not JSON"),
+        (["{"], 1, "truncated JSON"),
         (["\xff"], 1, ""),
         (["0,5"], 1, "not JSON"),
         (["[" * 5000], 1, "nested too deeply|not JSON"),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import kept_values
 
 from .. import layered_datasets as layered
 from ..images import jpeg
@@ -146,3 +147,33 @@ def test_a_state_belongs_to_the_layers(tmp_path: Path) -> None:
     layered.add(folder, "labels", LABELS)
     with make(rs.open(folder)) as other, raises(rs.OptionError):
         other.load_state_dict(state)
+
+
+def test_values_kept_next_to_a_hidden_feature(tmp_path: Path) -> None:
+    """`pack` keeps the values of labels, and so does the layer that hides them."""
+    key = "image/class/label"
+    rs.pack(rs.Rows([{key: 7, "id": at} for at in range(COUNT)]), tmp_path / "out", shards=2)
+
+    def kept() -> list[int]:
+        columns = [kept_values(shard, [key])[key] for shard in rs.open(tmp_path / "out").shards]
+        return [int(number) for column in columns for number in column.numbers]
+
+    assert kept() == [7] * COUNT
+    ids = rs.open(tmp_path / "out").read_columns(["id"])["id"]
+    layered.add(tmp_path / "out", "labels", [{key: int(at) % 4} for at in ids])
+    assert kept() == (ids % 4).tolist()
+
+
+@pytest.mark.parametrize("name", ["packed", "episodes"])
+def test_damage_is_that_of_the_layer(tmp_path: Path, name: str) -> None:
+    """Also where rows are made of several records, or of parts of one."""
+    payloads = [rs.encode_example(base(at)) for at in range(COUNT)]
+    folder = layered.write(tmp_path / "out", {"train": [payloads]})
+    layered.add(folder, "more", MORE)
+    (file,) = layered.layer_files(folder, "more")
+    with LOADERS[name](rs.open(folder)) as damaged:
+        with open(str(file), "r+b") as opened:
+            opened.seek(-5, 2)
+            opened.write(b"?")
+        with raises(rs.CorruptDataError, path=file, record=COUNT - 1):
+            list(damaged)

@@ -76,20 +76,19 @@ def one_or_all(paths: list[str]) -> str | list[str]:
     return paths[0] if len(paths) == 1 else paths
 
 
-def check_html(path: str | None, options: Mapping[str, Any]) -> bool:
-    """Raise early if the page cannot be written; return whether files are replaced.
+def check_html(path: str | None, options: Mapping[str, Any]) -> None:
+    """Raise early if the page cannot be written.
 
     Args:
-        options: those of the command; `findings` and `overwrite` are about another file.
+        options: those of the command; `overwrite` may also be about the file `findings`.
     """
     overwrite = bool(options.get("overwrite"))
     if path is None:
         if overwrite and "findings" not in options:
             needed = f"{option('html')} or {option('findings')}"
             raise OptionError(f"{option('overwrite')} needs {needed}", option="overwrite")
-        return overwrite
+        return
     from recordsmith.stores import as_location
     from recordsmith.viewing import check_html_path
 
     check_html_path(as_location(path), overwrite=overwrite)
-    return overwrite

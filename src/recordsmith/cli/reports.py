@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,11 +87,10 @@ def stats(
 
     HTML page: `recordsmith stats out --html stats.html`
     """
-    overwrite = check_html(html, options)
+    check_html(html, options)
     with console.progress_bar("reading", of_bytes=True) as progress:
         report = rs.stats(one_or_all(paths), **options, progress=progress)
-    found = options.get("findings")
-    _show(report, json, html, paths, overwrite=overwrite, findings=found)
+    _show(report, json, html, paths, options)
 
 
 def verify(
@@ -106,15 +105,14 @@ def verify(
 
     Own rules: `recordsmith verify new --schema schema.json`
     """
-    overwrite = check_html(html, options)
+    check_html(html, options)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(one_or_all(paths), **options, progress=progress)
     content = report.content()
     if "schema" in options and not report.unchecked:
         checked = content.summary.removesuffix(".")
         content = replace(content, summary=f"{checked}, and the rules of {options['schema']}")
-    found = options.get("findings")
-    _show(report, json, html, paths, overwrite=overwrite, content=content, findings=found)
+    _show(report, json, html, paths, options, content=content)
     if not report.is_good:
         raise typer.Exit(1)
 
@@ -138,7 +136,7 @@ def diff(
     """
     with console.progress_bar("comparing", of_bytes=True) as progress:
         report = rs.diff(a, b, **options, progress=progress)
-    _show(report, json, findings=options.get("findings"))
+    _show(report, json, options=options)
     if not report.is_equal:
         raise typer.Exit(1)
 
@@ -162,12 +160,11 @@ def lint(
     Args:
         quick: check only names, classes and orphans, without opening images.
     """
-    overwrite = check_html(html, options)
+    check_html(html, options)
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("checking") as progress:
         report = rs.lint(listed, deep=not quick, **options, progress=progress)
-    found = options.get("findings")
-    _show(report, json, html, [source], overwrite=overwrite, more=read, findings=found)
+    _show(report, json, html, [source], options, more=read)
     if not report.is_clean:
         if not json and html is None:
             shown = f"recordsmith lint {shlex.quote(source)} --html lint.html"
@@ -193,7 +190,7 @@ def forecast(
     listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
         report = rs.forecast(listed, **options, progress=progress)
-    _show(report, json, html, [source], overwrite=overwrite, more=read)
+    _show(report, json, html, [source], {"overwrite": overwrite}, more=read)
 
 
 def bench(
@@ -318,20 +315,24 @@ def _show(
     report: Any,
     json: bool,
     html: str | None = None,
-    paths: list[str] | None = None,
+    paths: Sequence[str] = (),
+    options: Mapping[str, Any] = {},
     *,
-    overwrite: bool = False,
     content: ReportContent | None = None,
     more: Mapping[str, Any] | None = None,
-    findings: str | None = None,
 ) -> None:
-    """Print a report, or its JSON with `more` keys, and write its page."""
+    """Print a report, or its JSON with `more` keys, and write its page.
+
+    Args:
+        options: those of the command, such as `overwrite` and `findings`.
+    """
     if html is not None:
-        rs.save_html(report, html, title=first_of(paths or [], 1), overwrite=overwrite)
+        overwrite = bool(options.get("overwrite"))
+        rs.save_html(report, html, title=first_of(paths, 1), overwrite=overwrite)
     if json:
         console.print_json(report.to_json() | (more or {}))
     else:
         print_report(content or report.content())
-    for name, path in {"report": html, "findings": findings}.items():
+    for name, path in {"report": html, "findings": options.get("findings")}.items():
         if path is not None:
             console.print_aside(f"{name}: {path}")

@@ -1,7 +1,7 @@
 """Files of findings: JSON Lines, which reports write and jobs act on.
 
-The first line says what was examined, each other line is a place. Both directions stream, so a file
-may have millions of places. What is read is untrusted.
+The first line describes what was examined, each other line is a place. Both directions stream, so a
+file may have millions of places. What is read is untrusted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_fault
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.locating import locate_each
 from recordsmith.dataset.record_positions import RecordPositions
 from recordsmith.stores import Location, PlaceLike, ScratchFile, as_location, write_document
@@ -27,8 +27,6 @@ _LONGEST_LINE = 1 << 16
 _BUFFER_BYTES = 1 << 20
 
 KEEP_RULES = ("first", "largest", "train", "none")
-
-_ALWAYS = ("group", "name", "split", "position")
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -49,13 +47,13 @@ class FindingsHead(msgspec.Struct, frozen=True):
     options: dict[str, Any]
 
 
-class FoundPlace(msgspec.Struct, frozen=True):
+class FoundPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line: one place of a finding.
 
     check: the name of the check, defect or difference.
-    group: a number that places have in common which belong together; None without others.
+    group: the number of the group of places that belong together.
     name: of the sample, or file and number of the record; None if it is about a file or all data.
-    position: of the record in the whole dataset; None of a source.
+    position: of the record in the whole dataset; None in a source.
     pixels: height times width of the image of a member of a group.
     place: file and line, number of the object or step, where that is known.
     """
@@ -66,19 +64,15 @@ class FoundPlace(msgspec.Struct, frozen=True):
     name: str | None
     split: str | None
     position: _Count | None
-    found: str
     pixels: _Count | None = None
     place: str | None = None
-
-    @property
-    def is_chosen_by_default(self) -> bool:
-        return self.severity != "note" and (self.name is not None or self.position is not None)
+    found: str
 
 
 class FindingsWriter:
     """Writes a file of findings, which appears whole when it is saved.
 
-    positions: of the records of the dataset, if one is examined.
+    positions: of the records of the dataset, if one is examined; None of a source.
     """
 
     def __init__(
@@ -99,8 +93,7 @@ class FindingsWriter:
         self._file, self._lines = ScratchFile(), list[bytes]()
         self._group_count = 0
         dataset = None if positions is None else positions.digest
-        head = FindingsHead(FORMAT, VERSION, command, dataset, source, {**options})
-        self._write(msgspec.structs.asdict(head))
+        self._write(FindingsHead(FORMAT, VERSION, command, dataset, source, {**options}))
 
     @classmethod
     def of_dataset(
@@ -112,7 +105,7 @@ class FindingsWriter:
         overwrite: bool,
         **options: Any,
     ) -> FindingsWriter | None:
-        """Return what writes about the dataset at some places; None without a path."""
+        """Return a writer of findings about the dataset at some places; None without a path."""
         if path is None:
             return None
         positions = None
@@ -132,14 +125,14 @@ class FindingsWriter:
         self._group_count += 1
         return self._group_count
 
-    def add(self, check: str, severity: str, found: str, **place: Any) -> None:
+    def add(self, check: str, severity: Any, found: str, **place: Any) -> None:
         """Add a place; `place`: what is known of the other fields of `FoundPlace`."""
         found = with_options(found)
         if len(found) > _LONGEST_FOUND:
             found = f"{found[: _LONGEST_FOUND - 1]}…"
-        line = {"check": str(check), "severity": str(severity), **dict.fromkeys(_ALWAYS)}
-        line |= {key: value for key, value in place.items() if value or value == 0}
-        self._write({**line, "found": found})
+        known: dict[str, Any] = dict.fromkeys(("group", "name", "split", "position"))
+        known |= {key: value for key, value in place.items() if value != ""}
+        self._write(FoundPlace(check=str(check), severity=str(severity), found=found, **known))  # type: ignore[arg-type]
 
     def add_record(self, check: str, severity: str, path: object, record: int, found: str) -> None:
         """Add a record of a file of the dataset."""
@@ -148,11 +141,12 @@ class FindingsWriter:
         name = f"{str(path).rpartition('/')[2]}/{record:07d}"  # as sources of shards name it
         self.add(check, severity, found, name=name, split=split, position=position)
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _write(self, line: msgspec.Struct) -> None:
         try:
             data = msgspec.json.encode(line)
         except UnicodeEncodeError:  # a name of a file that is not UTF-8, as in `write_json`
-            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            fields = msgspec.to_builtins(line)
+            text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
             data = text.encode("utf-8", "backslashreplace")
         self._lines.append(data + b"\n")
         if len(self._lines) >= 1 << 12:
@@ -201,31 +195,28 @@ class FindingsFile:
     def _check(self, kind: str, digest: str, own: str | None) -> None:
         if own == digest:
             return
-        remedy = f"Run `recordsmith {self.head.command}` again"
+        problem = f"it is about another {kind}, or about it before it changed: digest {own}"
+        expected, remedy = f"digest {digest}", f"Run `recordsmith {self.head.command}` again"
         if own is None:
             problem, expected = f"it is not about a {kind}", f"findings of a {kind}"
             remedy = f"Run `recordsmith lint` on the {kind}"
-        else:
-            problem = f"it is about another {kind}, or about it before it changed: digest {own}"
-            expected = f"digest {digest}"
-            remedy += " with the same options of the source" if kind == "source" else ""
-        raise OptionError(
-            f"{self.location}: {problem}",
-            option=self._argument,
-            value=str(self.location),
-            expected=expected,
-            remedy=f"{remedy}.",
-        )
+        elif kind == "source":
+            remedy += " with the same options of the source"
+        raise self._error(problem, expected, f"{remedy}.")
 
     def line_error(self, number: int, problem: str, expected: str = "") -> OptionError:
         """Return the error for a line."""
+        remedy = f"Pass a file of `lint`, `stats`, `verify` or `diff` with {option('findings')}."
+        return self._error(problem, expected, remedy, f", line {number:,}")
+
+    def _error(self, problem: str, expected: str, remedy: str, line: str = "") -> OptionError:
+        path = str(self.location)
         return OptionError(
-            f"{self.location}, line {number:,}: {problem}",
+            f"{path}{line}: {problem}",
             option=self._argument,
-            value=str(self.location),
+            value=path,
             expected=expected,
-            remedy="Pass a file that `lint`, `stats`, `verify` or `diff` wrote with "
-            f"{option('findings')}.",
+            remedy=remedy,
         )
 
     def _opened(self) -> io.BufferedReader:
@@ -235,23 +226,13 @@ class FindingsFile:
     def _parse(self, line: bytes, number: int, kind: Any) -> Any:
         if len(line) >= _LONGEST_LINE:
             raise self.line_error(number, "it is too long", f"at most {_LONGEST_LINE:,} bytes")
-        try:
+        with suppress(ValueError, RecursionError):  # or it has a name that is not UTF-8
             return msgspec.json.decode(line, type=kind)
-        except (ValueError, RecursionError):  # or it has a name that is not UTF-8
-            pass
         try:
-            return msgspec.convert(json.loads(line), kind)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            fault = "it is empty" if not line else f"it is not JSON: {_fault(error)}"
+            return msgspec.convert(json_of(line.strip()), kind)
         except NOT_AS_EXPECTED as error:
-            fault = f"it is not a place: {describe_fault(error)}"
-            if kind is FindingsHead:
-                fault = f"it is not the head of a file of findings: {describe_fault(error)}"
-        raise self.line_error(number, fault) from None
-
-
-def _fault(error: Exception) -> str:
-    return error.msg if isinstance(error, json.JSONDecodeError) else json_fault(error)  # type: ignore[arg-type]
+            what = "the head of a file of findings" if kind is FindingsHead else "a place"
+            raise self.line_error(number, f"not {what}: {describe_fault(error)}") from None
 
 
 def read_findings(path: PlaceLike, argument: str = "findings") -> FindingsFile:
@@ -299,22 +280,16 @@ def chosen(
             problem = f"{findings.location} has no places of {name!r}"
             raise unknown_word("checks", name, known, problem)
     for number, place in findings.numbered():
-        if not _is_chosen(place, names):
-            continue
-        if place.group is not None and keep != "none":
-            best = kept[place.group]
-            is_across = place.check.endswith("-across-splits")
-            if place.split == best.split if is_across else _is_same(place, best):
-                continue
-        yield number, place
+        if _is_chosen(place, names) and not (
+            place.group is not None and keep != "none" and _stays(place, kept[place.group])
+        ):
+            yield number, place
 
 
 def _is_chosen(place: FoundPlace, names: Sequence[str]) -> bool:
-    return place.check in names if names else place.is_chosen_by_default
-
-
-def _is_same(place: FoundPlace, other: FoundPlace) -> bool:
-    return (place.name, place.position) == (other.name, other.position)
+    if names:
+        return place.check in names
+    return place.severity != "note" and (place.name is not None or place.position is not None)
 
 
 def _is_better(place: FoundPlace, best: FoundPlace, keep: str) -> bool:
@@ -322,3 +297,9 @@ def _is_better(place: FoundPlace, best: FoundPlace, keep: str) -> bool:
     if keep == "largest":
         return (place.pixels or 0) > (best.pixels or 0)
     return keep == "train" and place.split == "train" != best.split
+
+
+def _stays(place: FoundPlace, best: FoundPlace) -> bool:
+    if place.check.endswith("-across-splits"):
+        return place.split == best.split
+    return (place.name, place.position) == (best.name, best.position)

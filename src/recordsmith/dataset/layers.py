@@ -96,7 +96,7 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class _JoinedBlock(RecordBlock, frozen=True):
-    """Records of a shard with layers. Their bytes are no frames of any file."""
+    """Records of a shard with layers. Their bytes are not those of a file."""
 
     def frames(self) -> memoryview:
         data = np.concatenate([np.frombuffer(payload, np.uint8) for payload in self.payloads()])

@@ -22,10 +22,10 @@ class _Listed(NamedTuple):
 
     location: Location
     split: str
-    record_count: int | None
-    size_bytes: int | None
-    crc32c: int | None
-    shard: Shard | None
+    record_count: int | None = None
+    size_bytes: int | None = None
+    crc32c: int | None = None
+    shard: Shard | None = None
 
 
 class RecordPositions:
@@ -91,22 +91,16 @@ class RecordPositions:
 
 
 def _listed_in(part: Located) -> Iterator[_Listed]:
-    by_location = {str(shard.location): shard for shard in part.shards}
     if part.manifest is not None and part.folder is not None:
         for split, entries in part.manifest.splits.items():
             for entry in entries:
-                location = part.folder / entry.file
                 known = entry.record_count, entry.size_bytes, entry.crc32c
-                yield _Listed(location, split, *known, by_location.get(str(location)))
+                yield _Listed(part.folder / entry.file, split, *known)
         return
     for shard in part.shards:
-        size, count, own = None, part.record_counts.get(shard.location), shard.entry
-        if own is not None:
-            known = own.record_count, own.size_bytes, own.crc32c
-            yield _Listed(shard.location, shard.split, *known, shard)
-            continue
+        size, count = None, part.record_counts.get(shard.location)
         with suppress(FileAccessError):
             size = shard.size_bytes
-        yield _Listed(shard.location, shard.split, count, size, None, shard)
+        yield _Listed(shard.location, shard.split, count, size, shard=shard)
     for missing in part.missing:
-        yield _Listed(missing.location, missing.split, None, None, None, None)
+        yield _Listed(missing.location, missing.split)

@@ -53,11 +53,8 @@ class RecordLocation(NamedTuple):
     offset: int
 
     def located(self, error: DataError) -> DataError:
-        """Return the error with the place of the record; one of a layer keeps the layer's."""
         found = copy(error)
-        found.record = self.number
-        if error.path in (None, str(self.path)):
-            found.path, found.offset = str(self.path), self.offset
+        found.path, found.record, found.offset = str(self.path), self.number, self.offset
         return found
 
     def __str__(self) -> str:

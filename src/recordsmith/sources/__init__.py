@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "files.known_names": "LEROBOT_INFO_NAME",
         "flaws": "Check Flaw FlawBox LintCheck Severity",
         "given": "source_of",
-        "groups": "DividedGroup divided_groups join_groups with_groups with_splits",
+        "groups": "divided_groups join_groups with_groups with_splits",
         "hugging_face": "HuggingFace",
         "leaving_out": "numbers_of_names",
         "left_behind": "check_left_behind",

@@ -40,7 +40,6 @@ from recordsmith.sources.flaws import FlawBox as FlawBox
 from recordsmith.sources.flaws import LintCheck as LintCheck
 from recordsmith.sources.flaws import Severity as Severity
 from recordsmith.sources.given import source_of as source_of
-from recordsmith.sources.groups import DividedGroup as DividedGroup
 from recordsmith.sources.groups import divided_groups as divided_groups
 from recordsmith.sources.groups import join_groups as join_groups
 from recordsmith.sources.groups import with_groups as with_groups

@@ -148,8 +148,8 @@ def compile_pattern(pattern: str | None, argument: str) -> re.Pattern[str] | Non
 
 def match_names(
     pattern: re.Pattern[str], names: Sequence[str], root: Location | None, noun: str
-) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """What a pattern finds in each name, as a number, and the texts; every name must have one.
+) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """What a pattern finds in the names, and which of that in each; every name must have one.
 
     That is the group `group` of the match, its first group, or the whole match. `noun`: what it is.
     """
@@ -171,14 +171,14 @@ def match_names(
             path=root,
             remedy=f"Change the pattern, or leave them out with {option('leave_out')}.",
         )
-    return found, [*numbers]
+    return [*numbers], found
 
 
 def classes_in_names(
     pattern: re.Pattern[str], names: Sequence[str], root: Location | None
 ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """The label of each name, and the classes, sorted; every name must have one."""
-    numbers, found = match_names(pattern, names, root, "class")
+    found, numbers = match_names(pattern, names, root, "class")
     check_class_names(found)
     classes = tuple(sort_classes(found))
     sorted_labels = {name: label for label, name in enumerate(classes)}

@@ -257,7 +257,7 @@ def _detect(
 
 
 def _is_annotation(path: str, head: bytes) -> bool:
-    """Whether a table is of annotations that are no rows of a table."""
+    """Whether a table holds annotations instead of rows."""
     is_via = path.lower().endswith(".csv") and FORMATS["via"].box_format.matches(head)
     return is_via or recognise_annotations(path, head) is not None
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from recordsmith.sources.classes import compile_pattern, match_names
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import path_endings, with_slashes
 from recordsmith.sources.numbered import Coding, RowNames, SampleTable, collect
-from recordsmith.sources.problems import count_notice, join_names, raise_problems
+from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, as_location, read_document
@@ -57,12 +57,11 @@ def with_groups(
         root = getattr(listing.reader, "root", None)
         if samples.groups is not None and isinstance(samples.names, RowNames):
             names, group_of = samples.groups
-            numbers, found = match_names(pattern, names, root, "group")
+            found, numbers = match_names(pattern, names, root, "group")
             codings[0] = found, np.where(group_of >= 0, numbers[group_of], -1).astype(np.int32)
         else:
             names = image_names(samples, "group_pattern")
-            numbers, found = match_names(pattern, names, root, "group")
-            codings.append((found, numbers))
+            codings.append(match_names(pattern, names, root, "group"))
     notices: list[str] = []
     if groups is not None:
         coding, notices = _from_table(samples, groups, "group", "groups")
@@ -114,34 +113,23 @@ def _join(one: Coding, other: Coding) -> Coding:
     return names, np.where(numbers >= 0, roots[numbers], -1).astype(np.int32)
 
 
-class DividedGroup(NamedTuple):
-    """A group that is in several splits.
+def divided_groups(
+    groups: Coding | None, split_of: Int64Array
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the groups that are in several splits: name, and the first sample in each split.
 
-    samples: of the first split, and of each other, the number of the first sample.
+    The samples of a group are in the order of their splits; `split_of` has -1 for none.
     """
-
-    name: str
-    samples: tuple[int, ...]
-
-
-def divided_groups(groups: Coding | None, split_of: Int64Array) -> list[DividedGroup]:
-    """The groups with samples in several splits; `split_of` is the number of each sample's."""
     if groups is None:
         return []
     names, group_of = groups
-    (grouped,) = np.nonzero((group_of >= 0) & (split_of >= 0))
-    if not len(grouped):
-        return []
-    pairs = group_of[grouped] * (np.int64(split_of.max(initial=0)) + 1) + split_of[grouped]
-    _, first = np.unique(pairs, return_index=True)
-    first = grouped[first]  # by group, then by split
-    owners, starts = np.unique(group_of[first], return_index=True)
-    ends = [*starts[1:].tolist(), len(first)]
-    return [
-        DividedGroup(names[owner], tuple(first[start:end].tolist()))
-        for owner, start, end in zip(owners.tolist(), starts.tolist(), ends, strict=True)
-        if end - start > 1
-    ]
+    grouped = np.flatnonzero((group_of >= 0) & (split_of >= 0))
+    pairs = group_of[grouped] * (split_of.max(initial=0) + 1) + split_of[grouped]
+    _, firsts = np.unique(pairs, return_index=True)  # by group, then by split
+    samples = defaultdict[int, list[int]](list)
+    for number in grouped[firsts].tolist():
+        samples[int(group_of[number])].append(number)
+    return [(names[group], tuple(own)) for group, own in samples.items() if len(own) > 1]
 
 
 def image_names(samples: SampleTable, argument: str) -> Sequence[str]:
@@ -177,14 +165,14 @@ def _from_table(
     for line, name, value in _read_table(location, column):
         found = find(name)
         number = values.setdefault(value, len(values))
-        if not found:
+        if not name or not value:
+            problems.add(f"line {line} has no {column if name else 'name'}")
+        elif not found:
             unused.append(name)
         elif len(found) > 1:
-            problems.extend([f"line {line}: {name!r} may be {join_names(found, 'or')}"])
+            problems.add(f"line {line}: {name!r} may be {join_names(found, 'or')}")
         elif numbers[place := find.places[found[0]]] not in (-1, number):
-            problems.extend(
-                [f"line {line}: {name!r} has another {column} than in line {lines[place]}"]
-            )
+            problems.add(f"line {line}: {name!r} has another {column} than in line {lines[place]}")
         else:
             numbers[place], lines[place] = number, line
     if problems:
@@ -192,7 +180,7 @@ def _from_table(
             f"{count(problems.count, 'line')} of the table cannot be used",
             problems,
             path=location,
-            remedy="Write the path of each image, and each image once.",
+            remedy=f"Write the path and the {column} of each image, and each image once.",
             lists_problems=True,
         )
     without = [names[place] for place in np.flatnonzero(numbers < 0).tolist()]
@@ -209,15 +197,13 @@ def _from_table(
 
 
 def _read_table(location: Location, column: str) -> Iterator[tuple[int, str, str]]:
-    """The number, the name and the value of each line of a CSV file."""
+    """The number, the name and the value of each line of a CSV file; empty where it has none."""
     try:
         text = text_of(read_document(location))
     except ValueError as error:
         raise SourceError(f"not a table: {error}", path=location) from None
     head = text.partition("\n")[0]
-    delimiter = max(",;\t", key=head.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    problems = Problems()
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
     try:
         columns = [cell.strip().lower() for cell in next(rows, [])]
         if not {"name", column} <= {*columns}:
@@ -225,17 +211,12 @@ def _read_table(location: Location, column: str) -> Iterator[tuple[int, str, str
                 f"the first line is {head.strip()[:60]!r}; expected the columns name and {column}",
                 path=location,
             )
-        places = columns.index("name"), columns.index(column)
-        for cells in rows:
-            if not any(cell.strip() for cell in cells):
-                continue
-            name, value = (cells[n].strip() if n < len(cells) else "" for n in places)
-            if not name or not value:
-                problems.extend([f"line {rows.line_num} has no {column if name else 'name'}"])
-            yield rows.line_num, name, value
+        for row in rows:
+            cells = dict(zip(columns, map(str.strip, row), strict=False))
+            if any(cells.values()):
+                yield rows.line_num, cells.get("name", ""), cells.get(column, "")
     except csv.Error as error:
         raise SourceError(f"not CSV: {error}", path=location, line=rows.line_num) from None
-    raise_problems(problems, f"Fill in {location}.")
 
 
 class _Finder:

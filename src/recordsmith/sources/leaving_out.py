@@ -1,4 +1,4 @@
-"""Leaves samples of a listing out that a file of findings names."""
+"""Leaves out the samples of a listing that a file of findings names."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 from collections import defaultdict
@@ -14,8 +13,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import FindingsWriter, chosen, read_findings
-from recordsmith.sources import Listing, Sample, source_digest, with_groups
-from recordsmith.writing.packing.together import found_groups
 
 from .planted import photo
 
@@ -26,23 +23,25 @@ SAME = {
         COPIES,
         ["test/a/two.png", "test/b/two.png"],
         ["train/a/four.png", "train/b/four.png"],
+        ["train/a/three.jpg", "train/b/three.jpg"],
     ],
     "identical-across-splits": [
         ["test/a/one.png", "train/b/one.png"],
-        ["test/b/three.jpg", "train/b/three.jpg"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg"],
     ],
     "conflicting-labels": [
         ["test/a/one.png", "train/b/one.png"],
         ["test/a/two.png", "test/b/two.png"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg"],
         ["train/a/four.png", "train/b/four.png"],
     ],
     "similar-across-splits": [
         ["test/a/five.jpg", "train/a/five.png"],
-        ["test/b/three.jpg", "train/b/three.jpg", "train/b/three.png"],
+        ["test/b/three.jpg", "train/a/three.jpg", "train/b/three.jpg", "train/b/three.png"],
     ],
     "similar-images": [
         ["train/a/four.jpg", "train/a/four.png", "train/b/four.png"],
-        ["train/b/three.jpg", "train/b/three.png"],
+        ["train/a/three.jpg", "train/b/three.jpg", "train/b/three.png"],
     ],
 }
 
@@ -180,33 +179,6 @@ def test_groups_stay_together(folder: Path, found: Path, tmp_path: Path, seed: i
     for groups in groups_of(found).values():
         for group in groups:
             assert len({split_of[name] for name in group if name in split_of}) == 1
-
-
-def test_groups_of_the_source_are_joined_with_those_of_the_file(tmp_path: Path) -> None:
-    draw = random.Random(0)
-    for number in range(20):
-        patients = [draw.choice([None, "a", "b", "c", "d", "e"]) for _ in range(30)]
-        samples = [Sample(f"{k}.jpg", 1, group=group) for k, group in enumerate(patients)]
-        pairs = [draw.sample(range(30), 2) for _ in range(draw.randrange(8))]
-        listing = Listing(samples, reader=None)  # type: ignore[arg-type]
-        path, digest = tmp_path / f"{number}.jsonl", source_digest(listing)
-        out = FindingsWriter(path, "lint", {}, overwrite=False, source=digest)
-        for pair in pairs:
-            group = out.new_group()
-            for k in pair:
-                out.add("x", "note", "", name=f"{k}.jpg", group=group)
-        out.save()
-        joined = with_groups(listing, others=[found_groups(listing, str(path))]).samples.groups
-        codes = [int(code) if code >= 0 else -1 - k for k, code in enumerate(joined[1])]
-        sets = [{k} for k in range(30)]  # the components, by relabelling until nothing changes
-        links = [*pairs, *([a, b] for a in range(30) for b in range(a) if patients[a] is not None
-                           and patients[a] == patients[b])]  # fmt: skip
-        for _ in range(30):
-            for a, b in links:
-                sets[a] = sets[b] = sets[a] | sets[b]
-        for a in range(30):
-            whole = {b for b in range(30) if a in sets[b]} | sets[a]
-            assert {b for b in range(30) if codes[b] == codes[a]} == whole
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])

@@ -117,24 +117,17 @@ def test_edit_in_one_command(out: Path, tmp_path: Path) -> None:
     rows = [{"id": n, "label": n % 5} for n in range(COUNT)]
     table = write_table(tmp_path / "table.csv", rows)
     new = tmp_path / "new"
-    report = rs.edit(
-        out,
-        new,
-        set={"group": f"{table}:label"},
-        on="id",
-        rename={"group": "fold"},
-        drop=["image/*", "blob"],
-        where="group == 3",
-    )
-    assert report.record_count == COUNT // 5
+
+    def edit() -> Any:
+        of_table = {"set": {"group": f"{table}:label"}, "on": "id", "rename": {"group": "fold"}}
+        return rs.edit(out, new, drop=["image/*", "blob"], where="group == 3", **of_table)
+
+    assert edit().record_count == COUNT // 5
     assert by_id(new)[8] == {"id": 8, "fold": 3, "note": b"note 8", "year": 2024}
-    again = rs.edit(out, new, set={"group": f"{table}:label"}, on="id", rename={"group": "fold"},
-                    drop=["image/*", "blob"], where="group == 3")  # fmt: skip
-    assert not again.is_new
+    assert not edit().is_new
     table.write_text(table.read_text().replace("39,4", "39,3"))
     with pytest.raises(rs.OptionError):  # another dataset
-        rs.edit(out, new, set={"group": f"{table}:label"}, on="id", rename={"group": "fold"},
-                drop=["image/*", "blob"], where="group == 3")  # fmt: skip
+        edit()
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import chosen, read_findings
 
 from ...images import jpeg
 from ...reading import write_records
 
 
-def places_in(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()][1:]
+def places_in(path: Path) -> list[tuple[str, int]]:
+    """The check and the position of each place."""
+    return [(place.check, place.position) for place in read_findings(path)]
 
 
 def ids(path: Path) -> list[int]:
@@ -50,52 +52,41 @@ def test_duplicates_are_left_out_once(
 ) -> None:
     found = tmp_path / "found.jsonl"
     rs.lint(packed, only=["identical-images", "identical-across-splits"], findings=found)
-    every = [(record["id"][0], record["image/encoded"][0]) for record in rs.open(packed)]
+    records = [*rs.open(packed)]
     splits = [name for name, part in rs.open(packed).splits.items() for _ in part]
-    assert [(line["position"], line["split"]) for line in places_in(found)] == [
-        (line["position"], splits[line["position"]]) for line in places_in(found)
-    ]
-    gone = set()
-    for image in {image for _, image in every}:
-        members = [k for k, (_, other) in enumerate(every) if other == image]
-        if len(members) > 1:
-            first = next((k for k in members if splits[k] == "train"), members[0])
-            keeps = {"first": [members[0]], "train": [first], "none": []}[keep]
-            gone |= set(members) - set(keeps)
-    kept = [every[k][0] for k in range(40) if k not in gone and split in (None, splits[k])]
+    for place in read_findings(found):
+        assert place.split == splits[place.position or 0]
+    gone = {place.position for _, place in chosen(read_findings(found), keep=keep)}
+    images = {record["image/encoded"][0] for record in records}
+    assert len(gone) == len(records) - len(images) or keep == "none"
+    kept = [k for k in range(40) if k not in gone and split in (None, splits[k])]
     rs.reshard(packed, tmp_path / "new", without=f"@{found}", keep=keep, split=split)
-    assert ids(tmp_path / "new") == kept
+    assert ids(tmp_path / "new") == [records[k]["id"][0] for k in kept]
+    more = write_records(tmp_path / "more.tfrecord", [{"id": 9}])
+    rs.append(more, packed, split="train", allow_missing=True)
     for again in (tmp_path / "new", packed):
-        if again == packed:
-            more = write_records(tmp_path / "more.tfrecord", [{"id": 9}])
-            rs.append(more, again, split="train", allow_missing=True)
         with pytest.raises(rs.OptionError, match=r"another dataset, or .* before it changed.*lint"):
             rs.reshard(again, tmp_path / "third", without=f"@{found}")
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_places_of_statistics(packed: Path, tmp_path: Path, threads: int) -> None:
-    records = [*rs.open(packed)]
-    found = tmp_path / "found.jsonl"
-    report = rs.stats(packed, findings=found, threads=threads)
-    lines = places_in(found)
+    records, found = [*rs.open(packed)], tmp_path / "found.jsonl"
     expected = {
         ("label-negative", k) for k, r in enumerate(records) if r["image/class/label"][0] < 0
     } | {("not-finite", k) for k, r in enumerate(records) if np.isnan(r["value"][0])}
-    assert {(line["check"], line["position"]) for line in lines} == expected
-    assert {line["check"] for line in lines} <= {finding.kind for finding in report.findings}
-    rs.stats(rs.open(packed)[5:39], findings=found, overwrite=True)
-    within = {(check, k) for check, k in expected if 5 <= k < 39}
-    assert {(line["check"], line["position"]) for line in places_in(found)} == within
     test = rs.open(packed, "test")
-    rs.stats(test, findings=found, overwrite=True)
     start = len(records) - len(test)
-    of_split = {("label-negative", k) for k in range(start)} | {
-        ("not-finite", k) for k in range(start)
-    }
-    assert {(line["check"], line["position"]) for line in places_in(found)} == expected - of_split
+    for dataset, places in (
+        (packed, range(40)),
+        (rs.open(packed)[5:39], range(5, 39)),
+        (test, range(start, 40)),
+    ):
+        report = rs.stats(dataset, findings=found, overwrite=True, threads=threads)
+        assert {*places_in(found)} == {(check, k) for check, k in expected if k in places}
+        assert {check for check, _ in places_in(found)} <= {one.kind for one in report.findings}
     rs.reshard(packed, tmp_path / "new", without=f"@{found}", checks="not-finite")
-    gone = {k for check, k in expected - of_split if check == "not-finite"}
+    gone = {k for check, k in expected if check == "not-finite" and k >= start}
     assert ids(tmp_path / "new") == [r["id"][0] for k, r in enumerate(records) if k not in gone]
 
 
@@ -107,34 +98,24 @@ def test_places_of_invalid_boxes_and_images(tmp_path: Path) -> None:
     changes = [{}, {key("ymax"): [0.05]}, {key("xmax"): [7.0]}, {}, {key("xmin"): []}, broken]
     write_records(tmp_path / "a.tfrecord", [{**good, **change} for change in changes])
     rs.stats(tmp_path / "a.tfrecord", findings=tmp_path / "f.jsonl")
-    assert [(line["check"], line["position"]) for line in places_in(tmp_path / "f.jsonl")] == [
-        ("unreadable-images", 5),
-        *(("invalid-boxes", row) for row in (1, 2, 4)),
-    ]
+    boxes = [("invalid-boxes", row) for row in (1, 2, 4)]
+    assert places_in(tmp_path / "f.jsonl") == [("unreadable-images", 5), *boxes]
 
 
 def test_places_of_all_defects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = "recordsmith.checking.verification.verify_report.MAX_DEFECTS_PER_SHARD"
     monkeypatch.setattr(module, 5)
-    records = [{"a": 1 if number % 3 else "text"} for number in range(90)]
-    write_records(tmp_path / "a.tfrecord", records)
-    report = rs.verify(tmp_path / "a.tfrecord", deep=True, findings=tmp_path / "f.jsonl")
-    lines = places_in(tmp_path / "f.jsonl")
-    assert [(line["check"], line["position"]) for line in lines] == [
-        ("feature-kind-mismatch", number) for number in range(0, 90, 3)
-    ]
+    file, found = tmp_path / "a.tfrecord", tmp_path / "f.jsonl"
+    write_records(file, [{"a": 1 if number % 3 else "text"} for number in range(90)])
+    report = rs.verify(file, deep=True, findings=found)
+    assert places_in(found) == [("feature-kind-mismatch", number) for number in range(0, 90, 3)]
     assert (len(report.defects), report.defect_count, report.unchecked) == (5, 30, [])
-    data = bytearray((tmp_path / "a.tfrecord").read_bytes())
+    data = bytearray(file.read_bytes())
     data[20] ^= 1
-    (tmp_path / "a.tfrecord").write_bytes(data)
-    rs.verify(tmp_path / "a.tfrecord", findings=tmp_path / "f.jsonl", overwrite=True)
-    assert [line["check"] for line in places_in(tmp_path / "f.jsonl")] == ["payload-crc-mismatch"]
-    engine: Any = rs.engines.Processes(1)
-    by_threads = (tmp_path / "f.jsonl").read_bytes()
-    rs.verify(tmp_path, engine=engine, findings=tmp_path / "g.jsonl")
-    assert places_in(tmp_path / "g.jsonl") == [
-        json.loads(line) for line in by_threads.splitlines()[1:]
-    ]
+    file.write_bytes(data)
+    for engine in (None, rs.engines.Processes(1)):
+        rs.verify(file, engine=engine, findings=found, overwrite=True)
+        assert [check for check, _ in places_in(found)] == ["payload-crc-mismatch"]
 
 
 def test_places_of_differences(packed: Path, tmp_path: Path) -> None:
@@ -142,15 +123,14 @@ def test_places_of_differences(packed: Path, tmp_path: Path) -> None:
     table = {"image/class/label": {-4: 4, "*": "*"}}
     rs.edit(packed, other, recode=table, where="id != 5 and id != 6")
     rs.diff(packed, other, by="id", findings=found)
-    expected = [("changed", rows.index(0)), *sorted(("only-in-a", rows.index(k)) for k in (5, 6))]
-    assert [(line["check"], line["position"]) for line in places_in(found)] == expected
+    only = sorted(("only-in-a", rows.index(k)) for k in (5, 6))
+    assert places_in(found) == [("changed", rows.index(0)), *only]
     rs.reshard(packed, tmp_path / "new", without=f"@{found}", checks=["only-in-a"])
     assert ids(tmp_path / "new") == ids(other)
     rs.reshard(packed, tmp_path / "moved", splits={"train": 0.5, "test": 0.5}, seed=3)
     report = rs.diff(packed, tmp_path / "moved", findings=found, overwrite=True)
-    lines = places_in(found)
-    assert {line["check"] for line in lines} == {"in-another-split"}
-    assert len(lines) == report.moved_count > 0
+    checks = [check for check, _ in places_in(found)]
+    assert checks == ["in-another-split"] * report.moved_count != []
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,9 @@ def check_groups(
 ) -> None:
     """Add a place for each further split of a group; `splits` has the number of each sample's."""
     names = columns.splits[0] if columns.splits is not None else ()
-    for group in divided_groups(columns.groups, splits) if listing.splits else ():
-        first, *others = group.samples
+    for group, (first, *others) in divided_groups(columns.groups, splits):
         for number in others:
             name, row = place_of(listing.reader, columns[number])
             other = place_of(listing.reader, columns[first])[0]
-            found = f"group {group.name!r} in {names[splits[number]]} and {names[splits[first]]}"
+            found = f"group {group!r} in {names[splits[number]]} and {names[splits[first]]}"
             findings.add(GroupCheck.GROUP_ACROSS_SPLITS, LintExample(name, found, row, other))

@@ -25,13 +25,7 @@ from recordsmith.checking.linting.episode_check import (
     compare_episodes,
 )
 from recordsmith.checking.linting.group_check import check_groups
-from recordsmith.checking.linting.lint_places import (
-    LintPlaces,
-    add_divided_groups,
-    add_duplicates,
-    add_same_episodes,
-    add_similar,
-)
+from recordsmith.checking.linting.lint_places import LintPlaces
 from recordsmith.checking.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.checking.linting.sample_check import (
     PIXEL_CHECKS,
@@ -159,18 +153,17 @@ def lint_listing(
     selected = all_checks() if selected is None else selected
     findings = Findings(with_places=writer is not None)
     columns = collect(listing.samples)
-    places = None if writer is None else LintPlaces(writer, listing, columns, selected)
     splits = _split_numbers(listing, columns)
+    places = None if writer is None else LintPlaces(writer, listing, columns, splits, selected)
     report = LintReport(len(columns), is_deep=deep)
     if deep:
         counts = _check_samples(listing, splits, work, findings, report, selected, places)
     else:
         counts = _label_counts(columns, splits, listing)
     check_groups(listing, columns, splits, findings)
-    if places is not None:
-        add_divided_groups(places, columns, splits)
     _add_notices(listing, findings)
     if places is not None:
+        places.add_divided_groups()
         places.add_all(findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
@@ -239,14 +232,13 @@ def _check_samples(
         if not SIMILAR_CHECKS.isdisjoint(selected):
             pairs = check_similar(shapes, first, splits, samples, listing.reader, findings)
         if places is not None:
-            add_duplicates(places, contents, annotations, splits, pixels)
-            add_similar(places, pairs, contents, splits, pixels)
+            places.add_copies(contents, annotations, pixels, pairs)
     for key, (name, values) in mask_values.items():
         if are_drawn_for_viewing(values):
             findings.add(ImageCheck.MASK_0_255, LintExample(name, f"the values of {key!r}"))
     if places is not None:
         findings.places = []  # groups have those of duplicates; the values of masks have none
-        add_same_episodes(places, {number: facts.digest for number, facts in episodes.items()})
+        places.add_same_episodes({number: facts.digest for number, facts in episodes.items()})
     compare_episodes(episodes, splits, samples, listing.reader, findings)
     if places is not None:
         places.add_all(findings)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,7 @@ from recordsmith.sources import LintCheck, Listing, SampleTable, Severity, Shard
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.joining import joined
 
-Pairs: TypeAlias = Mapping[LintCheck, Sequence[tuple[int, int]]]
-"""Numbers of a sample and of an earlier one, by check."""
+Pairs = Sequence[tuple[int, int]]
 
 _TOGETHER = "in one group with"
 
@@ -33,24 +31,76 @@ class LintPlaces:
         writer: FindingsWriter,
         listing: Listing,
         columns: SampleTable,
+        splits: Int64Array,
         selected: Collection[LintCheck],
     ) -> None:
+        """`splits`: the number of the split of each sample."""
         self._writer = writer
         self._listing = listing
         self._columns = columns
+        self._splits = splits
         self._selected = selected
 
     def add_all(self, findings: Findings, first: int = 0) -> None:
         """Write the places that were collected; `first` is the number of their first sample."""
         for number, check, severity, example in findings.places or ():
             if number is not None:
-                self.add(first + number, check, severity, example.found, place=example.place)
+                self._add(first + number, check, severity, example.found, place=example.place)
             elif example.file and not example.other and check in self._selected:
                 self._writer.add(check, severity, example.found, place=example.file)
         if findings.places:
             findings.places.clear()
 
-    def add(
+    def add_copies(
+        self,
+        contents: Sequence[int],
+        annotations: Sequence[int],
+        pixels: Sequence[int],
+        pairs: Mapping[LintCheck, Pairs],
+    ) -> None:
+        """Write the groups of copies and of similar images: of each split, and across splits.
+
+        Similarity is transitive, also by way of copies: if one split keeps a group across splits,
+        nothing of it is in two.
+
+        Args:
+            contents, annotations, pixels: hashes and the image size of each sample; 0 if unknown.
+            pairs: numbers of similar samples, by check.
+        """
+        copies = _equal(np.frombuffer(contents, np.uint64))  # type: ignore[call-overload]
+        by_split = [self._parts(group) for group in copies]
+        across = [group for group, parts in zip(copies, by_split, strict=True) if len(parts) > 1]
+        within = sorted(part for parts in by_split for part in parts if len(part) > 1)
+        conflicting = [
+            group
+            for group in copies
+            if annotations[group[0]] and len({annotations[number] for number in group} - {0}) > 1
+        ]
+        self._add_groups(DuplicateCheck.IDENTICAL_ACROSS_SPLITS, across, pixels)
+        self._add_groups(DuplicateCheck.IDENTICAL_IMAGES, within, pixels)
+        self._add_groups(DuplicateCheck.CONFLICTING_LABELS, conflicting, pixels)
+        in_split = pairs.get(DuplicateCheck.SIMILAR_IMAGES, ())
+        similar = [*pairs.get(DuplicateCheck.SIMILAR_ACROSS_SPLITS, ()), *in_split]
+        leaking = self._across(_joined_groups(similar, copies))
+        about = pixels, _TOGETHER
+        others = dict(similar[::-1])
+        self._add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, *about, others)
+        alike = _joined_groups(in_split, within)
+        self._add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, *about, dict(in_split))
+
+    def add_same_episodes(self, digests: Mapping[int, int]) -> None:
+        """Write the groups of copies of episodes; `digests` by number of the sample."""
+        numbers, hashes = [*digests], np.array([*digests.values()], np.uint64)
+        groups = [[numbers[place] for place in group] for group in _equal(hashes)]
+        self._add_groups(EpisodeCheck.DUPLICATE_EPISODE, groups, (), "the same as")
+
+    def add_divided_groups(self) -> None:
+        """Write the groups of the source that are in several splits."""
+        if self._columns.groups is not None:
+            groups = _equal((self._columns.groups[1] + 1).astype(np.uint64))
+            self._add_groups(GroupCheck.GROUP_ACROSS_SPLITS, self._across(groups), (), _TOGETHER)
+
+    def _add(
         self, number: int, check: LintCheck, severity: Severity, found: str, **more: Any
     ) -> None:
         """Write the place of one sample; `more` as in `FindingsWriter.add`."""
@@ -66,7 +116,7 @@ class LintPlaces:
             check, severity, found, name=sample.name, split=split, position=position, **more
         )
 
-    def add_groups(
+    def _add_groups(
         self,
         check: LintCheck,
         groups: Iterable[Sequence[int]],
@@ -76,115 +126,42 @@ class LintPlaces:
     ) -> None:
         """Write all members of groups; `similar` has the one that a member is similar to."""
         for members in groups if check in self._selected else ():
-            first, size, group = members[0], len(members), self._writer.new_group()
+            first, group = members[0], self._writer.new_group()
             for number in members:
                 other = (similar or {}).get(number)
                 found = f"{relation} {self._columns.names[first]}"
                 if number == first:
-                    found = f"the first of {size:,}"
+                    found = f"the first of {len(members):,}"
                 elif other is not None:
                     found = f"almost the same image as {self._columns.names[other]}"
-                more = {"group": group, "pixels": pixels[number] if len(pixels) else None}
-                self.add(number, check, check.severity, found, **more)
+                size = pixels[number] if len(pixels) else None
+                self._add(number, check, check.severity, found, group=group, pixels=size)
+
+    def _parts(self, group: Sequence[int]) -> list[list[int]]:
+        """The members of a group in each split."""
+        parts = defaultdict[int, list[int]](list)
+        for number, split in zip(group, self._splits[group].tolist(), strict=True):
+            parts[split].append(number)
+        return [*parts.values()]
+
+    def _across(self, groups: Iterable[list[int]]) -> list[list[int]]:
+        return [group for group in groups if len(self._parts(group)) > 1]
 
 
-def add_duplicates(
-    places: LintPlaces,
-    contents: Sequence[int],
-    annotations: Sequence[int],
-    splits: Int64Array,
-    pixels: Sequence[int],
-) -> None:
-    """Write the groups of copies: all samples with an image, and those of one split."""
-    hashes = np.frombuffer(contents, np.uint64)  # type: ignore[call-overload]
-    labels = np.frombuffer(annotations, np.uint64)  # type: ignore[call-overload]
-    by_content = [*_equal(hashes)]
-    across = (group for group in by_content if len(np.unique(splits[group])) > 1)
-    places.add_groups(DuplicateCheck.IDENTICAL_ACROSS_SPLITS, map(_listed, across), pixels)
-    within = sorted(
-        (
-            part
-            for group in by_content
-            for split in np.unique(splits[group])
-            if len(part := group[splits[group] == split].tolist()) > 1
-        ),
-    )
-    places.add_groups(DuplicateCheck.IDENTICAL_IMAGES, within, pixels)
-    conflicting = (
-        group
-        for group in by_content
-        if labels[group[0]] and ((labels[group] != labels[group[0]]) & (labels[group] > 0)).any()
-    )
-    places.add_groups(DuplicateCheck.CONFLICTING_LABELS, map(_listed, conflicting), pixels)
-
-
-def add_similar(
-    places: LintPlaces,
-    pairs: Pairs,
-    contents: Sequence[int],
-    splits: Int64Array,
-    pixels: Sequence[int],
-) -> None:
-    """Write the groups of similar images, and their copies: transitively, in one split or all.
-
-    Those of all splits also have images that are similar only to an image with a copy in another
-    split: if one split keeps a group, nothing of it is in two.
-    """
-    hashes = np.frombuffer(contents, np.uint64)  # type: ignore[call-overload]
-    across = pairs.get(DuplicateCheck.SIMILAR_ACROSS_SPLITS, ())
-    within = pairs.get(DuplicateCheck.SIMILAR_IMAGES, ())
-    similar = [*across, *within]
-    copies = [(number, int(group[0])) for group in _equal(hashes) for number in group[1:].tolist()]
-    in_split = [(number, other) for number, other in copies if splits[number] == splits[other]]
-    leaking = (group for group in _components(similar, copies) if len(np.unique(splits[group])) > 1)
-    about = pixels, _TOGETHER
-    places.add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, *about, dict(similar[::-1]))
-    alike = _components(within, in_split)
-    places.add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, *about, dict(within))
-
-
-def add_same_episodes(places: LintPlaces, digests: Mapping[int, int]) -> None:
-    """Write the groups of copies of episodes; `digests` by number of the sample."""
-    by_digest: defaultdict[int, list[int]] = defaultdict(list)
-    for number, digest in digests.items():
-        if digest:
-            by_digest[digest].append(number)
-    groups = (group for group in by_digest.values() if len(group) > 1)
-    places.add_groups(EpisodeCheck.DUPLICATE_EPISODE, groups, (), "the same as")
-
-
-def add_divided_groups(places: LintPlaces, columns: SampleTable, splits: Int64Array) -> None:
-    """Write the groups of the source that are in several splits."""
-    if columns.groups is not None and columns.splits is not None:
-        by_group = _equal((columns.groups[1] + 1).astype(np.uint64))
-        divided = (group.tolist() for group in by_group if len(np.unique(splits[group])) > 1)
-        places.add_groups(GroupCheck.GROUP_ACROSS_SPLITS, divided, (), _TOGETHER)
-
-
-def _components(
-    own: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
-) -> Iterator[list[int]]:
-    """The groups of numbers that pairs join, in order, of those that have a pair of `own`."""
-    lowest = joined(chain(own, others)) if own else {}
-    groups: dict[int, list[int]] = {root: [] for root in sorted({lowest[a] for a, _ in own})}
+def _joined_groups(pairs: Pairs, groups: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Join pairs and the groups that share a number with them; in order."""
+    lowest = joined([*pairs, *((group[0], number) for group in groups for number in group)])
+    found: dict[int, list[int]] = {lowest[number]: [] for number in sorted({a for a, _ in pairs})}
     for number in sorted(lowest):
-        if (group := groups.get(lowest[number])) is not None:
-            group.append(number)
-    return iter(groups.values())
+        if lowest[number] in found:
+            found[lowest[number]].append(number)
+    return sorted(found.values())
 
 
-def _equal(hashes: npt.NDArray[np.uint64]) -> Iterator[Int64Array]:
-    """The numbers of equal hashes that are not 0, of those that occur twice, by first number."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    ends = np.append(starts[1:], len(ordered))
-    is_group = (ends - starts > 1) & (ordered[starts] > 0) if len(ordered) else np.zeros(0, bool)
-    starts, ends = starts[is_group], ends[is_group]
-    for k in np.argsort(order[starts], kind="stable").tolist():
-        yield order[starts[k] : ends[k]]
-
-
-def _listed(group: Int64Array) -> list[int]:
-    numbers: list[int] = group.tolist()
-    return numbers
+def _equal(hashes: npt.NDArray[np.uint64]) -> list[list[int]]:
+    """The numbers of equal hashes, 0 excepted, of those that occur twice; by the first number."""
+    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    members = np.flatnonzero((counts[inverse] > 1) & (hashes > 0))
+    members = members[np.argsort(hashes[members], kind="stable")]
+    starts = np.flatnonzero(np.diff(hashes[members])) + 1
+    return sorted(group.tolist() for group in np.split(members, starts) if len(group))

@@ -130,7 +130,7 @@ def _shown(
 class Findings:
     """Collects findings.
 
-    places: all places, with the number of the sample (None: of no single one); None to keep none.
+    places: all places, with the number of their sample, if they are about one; None to keep none.
     number: that of the sample whose findings are added.
     """
 

@@ -52,7 +52,7 @@ class DistinctHashes(Builder):
         self._count = 0
 
     def add_block(self, block: FeatureBlock) -> None:
-        """Add the values of a feature; numbers are no images."""
+        """Add the values of a feature, except numbers instead of images."""
         is_image = block.key in USUAL_NAMES[IMAGE]
         for piece in block.pieces():
             values = piece.values
@@ -89,16 +89,15 @@ class DistinctHashes(Builder):
 def find_leaks(values: Mapping[str, Mapping[str, DistinctHashes]]) -> Iterator[Leak]:
     """Yield what is in several splits; `values` by feature and split."""
     for feature, splits in sorted(values.items()):
-        names, found = [*splits], [of_split.distinct() for of_split in splits.values()]
+        found = [of_split.distinct() for of_split in splits.values()]
         limit = min(of_split.limit for of_split in splits.values())
         hashes = np.concatenate(found)
-        owners = np.repeat(np.arange(len(found)), [*map(len, found)])[hashes <= np.uint64(limit)]
-        hashes = hashes[hashes <= np.uint64(limit)]
-        order = np.lexsort((owners, hashes))
-        hashes, owners = hashes[order], owners[order]
-        is_first = np.ones(len(hashes), bool)
-        np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
-        firsts = owners[np.maximum.accumulate(np.where(is_first, np.arange(len(hashes)), 0))]
-        pairs = Counter(zip(firsts[~is_first].tolist(), owners[~is_first].tolist(), strict=True))
+        owners = np.repeat(np.arange(len(found)), [*map(len, found)])
+        owners, hashes = owners[hashes <= np.uint64(limit)], hashes[hashes <= np.uint64(limit)]
+        _, indices, of_hash = np.unique(hashes, return_index=True, return_inverse=True)
+        firsts = owners[indices][of_hash]  # the first split that has the value
+        is_again = owners != firsts
+        pairs = Counter(zip(firsts[is_again].tolist(), owners[is_again].tolist(), strict=True))
+        names = [*splits]
         for (one, other), count in sorted(pairs.items()):
             yield Leak(feature, (names[one], names[other]), count, (limit + 1) / (_ALL + 1))

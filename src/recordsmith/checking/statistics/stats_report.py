@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequen
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordsmith.checking.shard_summaries import PAYLOADS, ShardSummary, ShardTotals
 from recordsmith.checking.statistics.box_stats import BoxStats
@@ -68,6 +68,9 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _FOREIGN = ("ELWC", "Event", "other")
 _READ_TOGETHER_BYTES = 32 << 20
+
+_About: TypeAlias = tuple[Sequence[str], Sequence[int] | None]
+"""`compared` and `named` of a `RecordBuilder`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,10 +248,8 @@ def stats(
     workers.total = sum(sizes)
     origin = dataset.view.origin.places
     writer = FindingsWriter.of_dataset(findings, "stats", origin, overwrite=overwrite, split=split)
-    named = None
-    if writer is not None:
-        names = enumerate(dataset.class_names or ())
-        named = [label for label, name in names if name is not None]
+    names = enumerate(dataset.class_names or ())
+    named = [label for label, name in names if name is not None] if writer is not None else None
     runs = list(_runs(shards, sizes))
     counts, compressions = [], []
     limits: dict[str, int] = {}
@@ -257,7 +258,7 @@ def stats(
         compared = set()
     whole = RecordBuilder("", limits)
     about = sorted(compared), named
-    with closing(_read_on(engine, runs, workers, limits, *about)) as results:
+    with closing(_read_on(engine, runs, workers, limits, about)) as results:
         for result in results:
             counts += result.counts
             compressions += result.compressions
@@ -314,14 +315,11 @@ def _read_on(
     runs: Sequence[Run],
     workers: WorkerPool,
     mask_limits: MutableMapping[str, int],
-    compared: Sequence[str],
-    named: Sequence[int] | None,
+    about: _About,
 ) -> Generator[RunResult]:
     """Yield the results of the runs in order, from threads or from the processes of an engine."""
     if engine is None:
-        read = partial(
-            _read, mask_limits=mask_limits, workers=workers, compared=compared, named=named
-        )
+        read = partial(_read, mask_limits=mask_limits, workers=workers, about=about)
         ahead = min(workers.threads, sum(len(run.shards) for run in runs)) + 2
         with closing(workers.in_order(read, runs, ahead=ahead)) as results:
             yield from results
@@ -332,7 +330,7 @@ def _read_on(
             number,
             str(run.shards[0].location),
             sum(run.sizes),
-            (run.first, [*map(part_for_task, run.shards)], compared, named),
+            (run.first, [*map(part_for_task, run.shards)], about),
         )
         for number, run in enumerate(runs)
     )
@@ -340,21 +338,17 @@ def _read_on(
         yield from in_order(results)
 
 
-def run_task(content: tuple[int, list[Any], Sequence[str], Sequence[int] | None]) -> RunResult:
+def run_task(content: tuple[int, list[Any], _About]) -> RunResult:
     """Read the shards of a task; return their statistics."""
-    first, documents, compared, named = content
+    first, documents, about = content
     shards = [*map(part_from_task, documents)]
-    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None), compared, named)
+    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None), about)
 
 
 def _read(
-    run: Run,
-    mask_limits: MutableMapping[str, int],
-    workers: WorkerPool,
-    compared: Sequence[str],
-    named: Sequence[int] | None,
+    run: Run, mask_limits: MutableMapping[str, int], workers: WorkerPool, about: _About
 ) -> RunResult:
-    records = RecordBuilder(run.shards[0].split, mask_limits, compared, named)
+    records = RecordBuilder(run.shards[0].split, mask_limits, *about)
     number_of = {id(shard): number for number, shard in enumerate(run.shards)}
     counts = [0] * len(run.shards)
     current, before, advanced = None, 0, 0

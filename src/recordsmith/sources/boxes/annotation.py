@@ -246,7 +246,7 @@ class BoxFormat:
 
 @dataclass
 class Contents:
-    """What the annotations of a source have together, so that all records have the same features.
+    """What all annotations of a source have, so that all records have the same features.
 
     class_names, label_names: of objects, and of whole images, in the order of the annotations.
     has_objects: whether any image has objects.
@@ -388,7 +388,7 @@ class Entry:
 
 
 def make_entry(file: AnnotationFile, image: AnnotatedImage, contents: Contents) -> Entry:
-    """The entry of an image that is not found yet; adds what it has to the contents."""
+    """The entry of an image that is not found yet; adds its annotations to the contents."""
     try:
         objects = encode_objects(image.objects)
     except ValueError:
@@ -426,7 +426,7 @@ def _named(attributes: Mapping[str, str | float]) -> Mapping[str, str | float]:
 def attribute_features(
     objects: Iterable[AnnotatedObject], kinds: Iterable[tuple[str, Kind]]
 ) -> dict[str, Any]:
-    """The attributes of objects; those that an object has not are empty texts."""
+    """The attributes of objects; missing ones are empty texts."""
     return {
         keys.OBJECT_ATTRIBUTE + name: [
             str(item.attributes.get(name, "")).encode("utf-8", "surrogateescape")
@@ -554,7 +554,7 @@ def object_of_points(
     points: Points,
     extra: Sequence[Any] = (),
 ) -> AnnotatedObject:
-    """An object of keypoints alone, with the box around those that are labelled.
+    """An object with only keypoints; its box is around those that are labelled.
 
     It is a pixel wide around points in a line, and clipped to the image.
     """
@@ -599,7 +599,7 @@ def decode_json(
     try:
         return msgspec.json.decode(data, type=kind)
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
-        if not is_utf8(data):  # which msgspec tells in several ways
+        if not is_utf8(data):  # which msgspec reports in several ways
             raise encoding_error(name, f"{what}: not valid UTF-8") from None
         if not isinstance(error, msgspec.ValidationError):
             raise _json_error(bytes(data), name, error) from None

@@ -337,7 +337,7 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
 
 
 def _missing(entries: Collection[Entry]) -> list[Entry]:
-    """Those whose image was not found; an error if that is all."""
+    """The annotations whose image was not found; an error if no image was found."""
     what = Check.ANNOTATION_WITHOUT_IMAGE
     missing = [entry for entry in entries if entry.fault and entry.fault.check is what]
     if 1 < len(missing) == len(entries) and (first := missing[0].fault):

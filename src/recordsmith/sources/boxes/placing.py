@@ -362,7 +362,7 @@ def box_features(boxes: Sequence[LabelledBox]) -> dict[str, Any]:
 
 
 def keypoint_features(boxes: Sequence[LabelledBox], count: int) -> dict[str, Any]:
-    """The keypoints of objects, `count` of each; those that an object has not are 0, 0, 0."""
+    """The keypoints of objects, `count` of each; missing ones are 0, 0, 0."""
     flat: list[Any] = []
     for item in boxes:
         flat += item.points
@@ -405,7 +405,7 @@ def _shares_of_points(
 
 
 def _clipped_point(x: float, y: float, frame: Frame) -> tuple[float, float] | None:
-    """A point without what rounding left over the edge; None if it is outside, or no number."""
+    """A point, moved inside if rounding put it outside; None if it is outside or not finite."""
     sides = ((x, frame.width), (y, frame.height))
     if all(-_TOLERANCE * size <= value <= (1 + _TOLERANCE) * size for value, size in sides):
         return min(max(x, 0), frame.width), min(max(y, 0), frame.height)

@@ -71,7 +71,7 @@ def list_reference(labels: Mapping[int, float], *, has_confidence: bool) -> dict
 
 
 def rarest_labels(references: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.int32]:
-    """The label of each image that the fewest have; -1 for an image without any."""
+    """The rarest label of each image; -1 for an image without labels."""
     positive = [positive_values(of, keys.CLASS_LABEL) for of in references]
     labels = np.fromiter(itertools.chain.from_iterable(positive), np.int64)
     lengths = offsets_from_lengths([*map(len, positive)])

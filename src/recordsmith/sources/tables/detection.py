@@ -561,7 +561,7 @@ def _box_reading(
 
 
 def _are_read_as_boxes(tree: FileTree, head: TableHead) -> bool:
-    """Whether a file shows all that the source of boxes, or of lists of classes, needs."""
+    """Whether a file has everything that the source of boxes, or of lists of classes, needs."""
     content = tree.head(head.path) if _is_text(head) else b""
     return find_box_columns(content) is not None or recognise_label_list(content) is not None
 

@@ -376,7 +376,7 @@ class Table(TreeSource):
             )
         if chosen and not has_images:
             raise OptionError(
-                "the rows have no images, of which these columns would be classes",
+                "these columns are for classes of images, and the rows have no images",
                 option="label_columns",
                 value=chosen,
                 remedy="Leave it out: the columns are features of the rows.",

@@ -7,7 +7,6 @@ is verified with the keys. An int64 key is its own hash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,19 +17,18 @@ from recordsmith.format.example import (
     BytesArray,
     FeatureSchema,
     FeatureSpec,
-    KeyAction,
     RaggedArray,
-    Rewriter,
     context_as_example,
 )
 from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.errors import OptionError, option
 from recordsmith.support.explaining import check_option
 from recordsmith.support.words import count as counted
 from recordsmith.support.words import first_of, suggest_names
 from recordsmith.support.work import Progress
+from recordsmith.writing.layers.merging import select_in_block
 from recordsmith.writing.layers.table_features import (
     PIECE_BYTES,
     ROWS_AT_ONCE,
@@ -102,21 +100,11 @@ class JoinedRows:
     def _old_values(self, positions: Int64Array) -> Iterator[bytes]:
         """Yield the features of some records that may change, without decoding them."""
         kept = {*map(encode_key, self._rows.known_features)}
-        actions = [KeyAction(), KeyAction(drops=True)]
-        rewriter = Rewriter(actions, lambda key: int(key not in kept), {}, lambda _: None)
         for located in self._records.pick(positions).blocks() if len(positions) else ():
-            block = located.block
             with located.located():
-                try:
-                    pieces = rewriter.rewrite(block.buffer, block.starts, block.lengths)
-                    for data, offsets in pieces:
-                        for low, high in pairwise(offsets.tolist()):
-                            old: Any = data[low:high]
-                            old = context_as_example(old) if self._has_lists else bytes(old)
-                            yield b"" if old == _EMPTY else old
-                except DataError as error:
-                    error.record = rewriter.row
-                    raise
+                for data in select_in_block(located.block, kept.__contains__):
+                    old = context_as_example(data) if self._has_lists else bytes(data)
+                    yield b"" if old == _EMPTY else old
 
 
 def join_table(
@@ -138,9 +126,11 @@ def join_table(
     """
     dataset.view.check_keys(())  # that the payloads have features
     known = dataset.schema.columns
-    _check_features(known, values)
+    kind = _key_kind(known, values)
+    is_mapping = isinstance(values.features, Mapping | None)
+    check_option(is_mapping, "set", values.features, "columns by feature")
     rows = TableFeatures(values, known, dataset.class_names)
-    join = _Join(rows, values, dataset)
+    join = _Join(rows, values, dataset, kind)
     join.match(progress)
     is_empty, digest = rows.survey(np.flatnonzero(join.is_used))
     lacks = join.row_of_record < 0
@@ -158,29 +148,27 @@ def join_table(
     return JoinedRows(join, digest.hexdigest(), [*rows.notices(), *problems], lacks)
 
 
-def _check_features(known: Mapping[str, FeatureSchema], values: TableValues) -> None:
+def _key_kind(known: Mapping[str, FeatureSchema], values: TableValues) -> Any:
+    """Return the kind of the key: int64 or bytes."""
     check_option(isinstance(values.on, str), "on", values.on, "FEATURE or FEATURE=COLUMN")
-    is_mapping = isinstance(values.features, Mapping | None)
-    check_option(is_mapping, "set", values.features, "columns by feature")
     feature, _ = values.key
-    problem, expected = "", "integers or text, one value in each record"
-    if feature == POSITION:
-        if POSITION in known:
-            problem = f"{POSITION!r} is ambiguous: the records have such a feature"
-            expected = "the feature to have another name"
-    elif feature not in known:
+    schema = known.get(feature)
+    kind = "int64" if schema is None else schema.kind
+    if schema is None and feature != POSITION:
         hint = suggest_names(feature, [*known, POSITION], "the records have no features")
-        problem, expected = f"no record has a feature {feature!r}; {hint}", ""
-    elif known[feature].min_steps is not None:
+        problem = f"no record has a feature {feature!r}; {hint}"
+    elif schema is not None and feature == POSITION:
+        problem = f"{POSITION!r} is ambiguous: the records have a feature of this name"
+    elif schema is not None and schema.min_steps is not None:
         problem = f"the key {feature!r} is a feature list"
-    elif known[feature].kind not in ("int64", "bytes"):
-        rounded = "; floats that look alike may differ" if known[feature].kind == "float" else ""
-        problem = f"the key {feature!r} has the kind {known[feature].kind}{rounded}"
-    has_texts = feature != POSITION and not problem and known[feature].kind == "bytes"
-    if values.on_name and not problem and not has_texts:
-        problem, expected = f"{option('on_name', True)} with a key of integers", "paths"
-    if problem:
-        raise OptionError(problem, option="on", value=values.on, expected=expected)
+    elif kind not in ("int64", "bytes"):
+        problem = f"the key {feature!r} has the kind {kind}"
+    elif values.on_name and kind == "int64":
+        problem = f"{option('on_name', True)} is for paths, and the key has integers"
+    else:
+        return kind
+    expected = "a feature with one integer or text in each record"
+    raise OptionError(problem, option="on", value=values.on, expected=expected)
 
 
 class _Join:
@@ -190,14 +178,14 @@ class _Join:
     is_used: bool, (rows,).
     """
 
-    def __init__(self, rows: TableFeatures, values: TableValues, dataset: Dataset) -> None:
+    def __init__(
+        self, rows: TableFeatures, values: TableValues, dataset: Dataset, kind: Any
+    ) -> None:
         self.rows, self.dataset = rows, dataset
         self.row_of_record = np.full(len(dataset), -1, np.int64)
         self.is_used = np.zeros(len(rows), np.bool_)
         self._feature, self._column = values.key
-        self._on_name = values.on_name
-        is_position = self._feature == POSITION
-        self._kind: Any = "int64" if is_position else dataset.schema.columns[self._feature].kind
+        self._on_name, self._kind = values.on_name, kind
         self._unmatched: list[str] = []  # keys of the first records without a row
         if rows.kinds[self._column] != self._kind:
             raise rows.kind_error("on", self._column, self._feature, self._kind)

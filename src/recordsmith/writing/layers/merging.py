@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
-from typing import NoReturn
 
 from recordsmith.dataset import Shard
 from recordsmith.format.example import KeyAction, Rewriter, with_features
 from recordsmith.format.example.payload import encode_key
-from recordsmith.support.errors import located
+from recordsmith.format.wire import RecordBlock
+from recordsmith.support.errors import DataError, located
 
 _ACTIONS = (KeyAction(), KeyAction(drops=True))
 
@@ -28,13 +28,18 @@ def merged_records(shard: Shard) -> Iterator[bytes]:
 
 def _without(shard: Shard, hidden: Collection[str]) -> Iterator[memoryview]:
     keys = {encode_key(key) for key in hidden}
-    rewriter = Rewriter(_ACTIONS, lambda key: int(key in keys), {}, _refuse)
     for block in shard.blocks():
         with located(shard.location, block.position):
-            for data, offsets in rewriter.rewrite(block.buffer, block.starts, block.lengths):
-                for start, stop in pairwise(offsets.tolist()):
-                    yield data[start:stop]
+            yield from select_in_block(block, lambda key: key not in keys)
 
 
-def _refuse(keys: Collection[tuple[int, bytes]]) -> NoReturn:
-    raise AssertionError(keys)  # nothing is renamed
+def select_in_block(block: RecordBlock, takes: Callable[[bytes], bool]) -> Iterator[memoryview]:
+    """Yield the payloads of a block with only some features, by key, without decoding values."""
+    rewriter = Rewriter(_ACTIONS, lambda key: int(not takes(key)), {}, lambda _: None)
+    try:
+        for data, offsets in rewriter.rewrite(block.buffer, block.starts, block.lengths):
+            for start, stop in pairwise(offsets.tolist()):
+                yield data[start:stop]
+    except DataError as error:
+        error.record = rewriter.row
+        raise

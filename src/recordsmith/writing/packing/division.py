@@ -53,14 +53,11 @@ def divide(
     labels = labels[order] if stratify and labels is not None else None
     if len(shares) > 1 and groups is None:
         classes = parts if labels is None else np.unique(labels, return_inverse=True)[1]
-        parts = _parts_by_rank(classes, _ends_of_shares(classes, shares))
-    elif len(shares) > 1 and groups is not None:
-        of_groups = groups[order]
-        parts = (
-            _parts_of_groups(of_groups, shares)
-            if labels is None
-            else _parts_of_balanced_groups(of_groups, labels, [*shares.values()])
-        )
+        parts = _parts_by_rank(classes, _sizes_of_shares(classes, shares))
+    elif len(shares) > 1 and groups is not None and labels is None:
+        parts = _parts_of_groups(groups[order], shares)
+    elif len(shares) > 1 and groups is not None and labels is not None:
+        parts = _parts_of_balanced_groups(groups[order], labels, [*shares.values()])
     members = {split: order[parts == part] for part, split in enumerate(shares)}
     _check_all_have_samples(members, shares, stratify=stratify, has_groups=groups is not None)
     first = given.index(divided[0]) if divided else 0
@@ -93,7 +90,7 @@ def divide_folds(
         strata = strata * len(classes) + class_of
     if groups is None:
         numbers = np.unique(strata[order], return_inverse=True)[1]
-        parts = _parts_by_rank(numbers, _ends_of_folds(numbers, fold_count))
+        parts = _parts_by_rank(numbers, _sizes_of_folds(numbers, fold_count))
     else:
         shares = [1 / fold_count] * fold_count
         parts = _parts_of_balanced_groups(groups[order], strata[order], shares)
@@ -132,32 +129,25 @@ def class_deviations(
     return found
 
 
-def _ends_of_shares(classes: Int64Array, shares: Mapping[str, float]) -> Int64Array:
-    """Where the run of each split ends among the samples of each class: (classes, splits)."""
+def _sizes_of_shares(classes: Int64Array, shares: Mapping[str, float]) -> Int64Array:
+    """How many samples of each class each split gets: (classes, splits)."""
     counts = np.bincount(classes).tolist()
-    return np.cumsum([[*share_counts(count, shares).values()] for count in counts], axis=1)
+    return np.array([[*share_counts(count, shares).values()] for count in counts], np.int64)
 
 
-def _ends_of_folds(classes: Int64Array, fold_count: int) -> Int64Array:
-    """As `_ends_of_shares`; what is left of each class goes to the folds after those before."""
-    counts = np.bincount(classes)
-    sizes, left = np.divmod(counts, fold_count)
+def _sizes_of_folds(classes: Int64Array, fold_count: int) -> Int64Array:
+    """As `_sizes_of_shares`; what is left of each class goes to the folds after those before."""
+    sizes, left = np.divmod(np.bincount(classes), fold_count)
     begins = np.cumsum(left) - left
     places = (np.arange(fold_count) - begins[:, np.newaxis]) % fold_count
-    ends: Int64Array = np.cumsum(sizes[:, np.newaxis] + (places < left[:, np.newaxis]), axis=1)
-    return ends
+    return sizes[:, np.newaxis] + (places < left[:, np.newaxis])  # type: ignore[no-any-return]
 
 
-def _parts_by_rank(classes: Int64Array, ends: Int64Array) -> Int64Array:
+def _parts_by_rank(classes: Int64Array, sizes: Int64Array) -> Int64Array:
     """Cut the samples of each class into consecutive runs, one for each split."""
-    counts = np.bincount(classes)
-    order = np.argsort(classes, kind="stable")
-    starts = np.cumsum(counts) - counts
-    ranks = np.empty(len(classes), np.int64)
-    ranks[order] = np.arange(len(classes)) - np.repeat(starts, counts)
-    parts = np.zeros(len(classes), np.int64)
-    for end in ends[:, :-1].T:
-        parts += ranks >= end[classes]
+    parts = np.empty(len(classes), np.int64)
+    of_class = np.broadcast_to(np.arange(sizes.shape[1]), sizes.shape)
+    parts[np.argsort(classes, kind="stable")] = np.repeat(of_class.ravel(), sizes.ravel())
     return parts
 
 

@@ -29,7 +29,6 @@ from recordsmith.dataset import (
 )
 from recordsmith.sources import (
     Coding,
-    DividedGroup,
     Listing,
     RowNames,
     SampleTable,
@@ -121,7 +120,7 @@ def assign_shards(
         split_of[members] = number
     for name in ("together", "groups", "group_pattern"):
         if getattr(options, name) is not None:
-            _check_groups(divided_groups(samples.groups, split_of), split_of, [*orders], name)
+            _check_groups(samples.groups, split_of, [*orders], name)
     folds = None
     strata = samples.strata if options.stratify else None
     deviations: dict[str, dict[int, float]] = {}
@@ -177,17 +176,17 @@ def _check_names(listing: Listing) -> None:
 
 
 def _check_groups(
-    divided: list[DividedGroup], split_of: Int64Array, splits: list[str], name: str
+    groups: Coding | None, split_of: Int64Array, splits: list[str], name: str
 ) -> None:
-    """Refuse groups of the caller, who named them by an option, that kept splits divide."""
+    """Raise OptionError if kept splits divide a group of an option."""
+    divided = [
+        f"{group!r} ({', '.join(splits[split_of[number]] for number in samples)})"
+        for group, samples in divided_groups(groups, split_of)
+    ]
     if divided:
-        examples = [
-            f"{group.name!r} ({', '.join(splits[split_of[number]] for number in group.samples)})"
-            for group in divided
-        ]
         raise OptionError(
             f"{count(len(divided), 'group is', 'groups are')} in several of the splits that are "
-            f"kept: {join_names(examples)}",
+            f"kept: {join_names(divided)}",
             option=name,
             remedy=f"Divide the samples again with {option('splits')} and "
             f"{option('resplit', splits)}, or leave out the groups.",

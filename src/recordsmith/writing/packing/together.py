@@ -1,4 +1,4 @@
-"""Keeps samples together in one split that a file of findings puts into groups."""
+"""Keeps the samples of each group of a file of findings in one split."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from recordsmith.dataset import (
     read_findings,
 )
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import check_option
 
 if TYPE_CHECKING:
     from recordsmith.support.buffers import Int64Array
@@ -33,17 +34,15 @@ def select_without(
         OptionError: the file is invalid or about another state of the dataset, or no record is
             left.
     """
-    if isinstance(without, str) and without.startswith("@"):
+    if isinstance(without, str):
+        expected = "positions, or a file: @findings.jsonl"
+        check_option(without.startswith("@"), "without", without, expected)
         findings = read_findings(without, "without")
         whole = RecordPositions.of(dataset)
         findings.check_dataset(whole.digest)
         of_whole = np.zeros(len(whole), bool)
         of_whole[found_positions(findings, len(whole), checks, keep)] = True
         is_removed = of_whole[whole.in_dataset(dataset)]
-    elif isinstance(without, str):
-        raise OptionError(
-            option="without", value=without, expected="positions, or a file: @findings.jsonl"
-        )
     else:
         check_findings_options(without, checks, keep)
         is_removed = np.zeros(len(dataset), bool)

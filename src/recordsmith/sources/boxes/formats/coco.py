@@ -173,7 +173,7 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
 
 
 def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
-    """x, y and visibility of each keypoint, end to end; None for what is no list.
+    """x, y and visibility of each keypoint, end to end; None if it is not a list.
 
     What the category declares stays text until the image is read.
     """

@@ -181,7 +181,7 @@ def _declared_labels(data: bytes) -> tuple[list[str], dict[str, KeypointClass], 
 
 
 def _marks(values: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:
-    """Numbers that CVAT has for shapes, of which any is not 0."""
+    """The numbers of CVAT's shapes, if at least one of them is not 0."""
     texts = {name: values.get(name, "") for name in names}
     return {name: int(text) if is_label(text) else 0 for name, text in texts.items()}
 

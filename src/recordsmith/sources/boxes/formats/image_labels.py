@@ -64,7 +64,7 @@ def _celeba(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedIma
 
 
 def _open_images(file: AnnotationFile, lines: Iterator[str]) -> Iterator[AnnotatedImage]:
-    """Yield the images of labels, of which each row has one; those of an image in any order."""
+    """Yield the images of a table with a label in each row; the rows of an image in any order."""
     rows = csv_rows(lines, ",", file.name)
     header = [name.strip() for name in next(rows, (0, [""]))[1]]
     if missing := [name for name in OPEN_IMAGES if name not in header]:

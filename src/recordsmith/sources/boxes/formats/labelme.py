@@ -211,7 +211,7 @@ class LabelMe(
     """
 
     def _list_images(self, index: FileIndex) -> ListedImages:
-        """The images; the listed labels also order keypoints, whose names are no classes."""
+        """The images; the listed labels also order keypoints, whose names are not classes."""
         listed = super()._list_images(index)
         known, (file, order) = listed.contents.point_names, self._listed_labels(index)
         for name, points in known.items():

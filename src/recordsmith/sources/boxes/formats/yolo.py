@@ -146,7 +146,7 @@ def _object(
 
 
 def _visibility(x: float, y: float) -> int:
-    """That of a point without one: not labelled at 0, 0 and just outside, as Ultralytics has it."""
+    """The visibility of a point without one: as in Ultralytics, 0 at 0, 0 and just outside."""
     return 0 if x == y == 0 or -_SLACK <= min(x, y) < 0 else 2
 
 
