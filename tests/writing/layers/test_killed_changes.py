@@ -14,11 +14,13 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.stores import Location, MemoryStore, PlaceLike, as_folder, remote
+from recordsmith.writing.building import publishing
 from recordsmith.writing.layers.adding import remove_layer
 
 from ...killed_jobs import killed_before
 from ...layered import add, layer_files, listed_files, rows_of
 from ...places import contents
+from ...raising import raises
 from ...servers.s3 import S3
 from ..building.disturbed_stores import DyingStore, Killed, Turns
 from ..building.test_killed_jobs import copied
@@ -199,6 +201,22 @@ def test_failed_jobs_leave_nothing(place: Location) -> None:
     (out / shard).put(data)
     assert rs.verify(out).is_good
     assert contents(out).keys() == before.keys()
+
+
+@pytest.mark.parametrize("name", ["add", "add over", "edit"])
+def test_a_manifest_that_is_too_large(
+    place: Location, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The files of layers have their names already."""
+    out = base(place)
+    before = contents(out)
+    monkeypatch.setattr(publishing, "NOTE_BYTES", 100)
+    with raises(rs.OptionError, option="out"):
+        JOBS[name](out)
+    monkeypatch.undo()
+    found = contents(out)
+    assert {k for k in found if "lock" not in k} == {k for k in before if "lock" not in k}
+    assert_is_clean(out)
 
 
 @pytest.mark.slow
