@@ -394,3 +394,18 @@ def test_manifests_that_are_refused(tmp_path: Path, name: str) -> None:
     assert time.monotonic() - start < 10
     assert [str(error.defect) for error in report.defects] == ["broken-manifest"]
     assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "a/b", "a\\b", "a:b", "a\0", ".recordsmith", "x" * 300, "EMB", "a\ud800"]
+)
+def test_names_of_layers(tmp_path: Path, name: str) -> None:
+    """A layer has a folder of this name, whatever the file system."""
+    out, _ = layered(as_folder(tmp_path))
+    before = contents(out)
+    rows = [{"id": n, "x": 1} for n in (*range(12), *range(100, 103))]
+    with raises(rs.OptionError, option="name"):
+        add(out, name, rows)
+    assert contents(out) == before
+    add(out, "dataset.json", rows)
+    assert rs.verify(out).is_good
