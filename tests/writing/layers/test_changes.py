@@ -409,3 +409,33 @@ def test_names_of_layers(tmp_path: Path, name: str) -> None:
     assert contents(out) == before
     add(out, "dataset.json", rows)
     assert rs.verify(out).is_good
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    """A layer has features of their context."""
+    folder = as_folder(tmp_path)
+
+    def write(name: str, ids: Any, length: int) -> Location:
+        (folder / name).make_folder()
+        with rs.ShardWriter(folder / name / "train-00000-of-00001.tfrecord") as writer:
+            for n in ids:
+                context = {"id": n, "label": n % 2, "x": n}
+                lists = {"steps": [[n]] * length}
+                writer.write(rs.encode_sequence_example(context, lists))
+        return folder / name
+
+    out = folder / "out"
+    rs.reshard(write("in", range(6), 2), out, shards=2)
+    add(out, "fixed", [{"id": n, "label": 9, "y": n} for n in range(6)])
+    rs.reshard(write("new", [4], 3), folder / "some", shards=1)
+    add(folder / "some", "y", [{"id": 4, "y": 44}])
+    rs.edit_in_place(out, without=[1])
+    rs.edit_in_place(out, replace=folder / "some", on="id")
+    assert_is_whole(out)
+    rows = [rs.decode_sequence_example(record) for record in rs.open(out).records()]
+    found = [({k: v.tolist() for k, v in c.items()}, len(lists["steps"])) for c, lists in rows]
+    assert found == [
+        ({"id": [n], "label": [0 if n == 4 else 9], "x": [n], "y": [44 if n == 4 else n]},
+         3 if n == 4 else 2)
+        for n in (0, 2, 3, 4, 5)
+    ]  # fmt: skip
