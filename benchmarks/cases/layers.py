@@ -72,12 +72,12 @@ def _recordsmith(inputs: Inputs, way: str) -> Task:
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        if way == "layer":
+        if way in ("id", "position=id"):
             shutil.copytree(path, out)
 
     def run() -> Any:
-        if way == "layer":
-            return rs.add_layer(out, table, name="labels", on="id")
+        if way in ("id", "position=id"):
+            return rs.add_layer(out, table, name="labels", on=way)
         if way == "edit":
             return rs.edit(path, out, set={"label": f"{table}:label"}, on="id")
         return rs.reshard(path, out, shards=8)
@@ -98,7 +98,9 @@ def _lance(inputs: Inputs, *, by_key: bool) -> Task:
     if not made.exists():
         rows = pq.ParquetFile(inputs.path("thumbnails.parquet"))
         batches = rows.iter_batches(4096)
-        lance.write_dataset(batches, str(made), rows.schema_arrow)
+        partial_folder = made.with_name(f"{made.name}.partial")
+        lance.write_dataset(batches, str(partial_folder), rows.schema_arrow, mode="overwrite")
+        partial_folder.rename(made)
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
@@ -158,7 +160,9 @@ def _litdata(inputs: Inputs) -> Task:
     options = {"chunk_bytes": "64MB", "num_workers": 1}
     if not made.exists():
         rows = _Rows(str(inputs.path("thumbnails.parquet")))
-        litdata.optimize(rows, list(range(count)), str(made), **options)
+        partial_folder = made.with_name(f"{made.name}.partial")
+        litdata.optimize(rows, list(range(count)), str(partial_folder), **options)
+        partial_folder.rename(made)
 
     def run() -> Any:
         labels = pyarrow.csv.read_csv(_table(inputs)).sort_by("id")["label"].to_pylist()
@@ -202,7 +206,8 @@ CASES = (
         "have the images in their own formats; LitData has no columns, so all is written again.",
         unit="record",
         peers=(
-            Peer(OURS, partial(_recordsmith, way="layer")),
+            Peer(OURS, partial(_recordsmith, way="id")),
+            Peer("recordsmith, by position", partial(_recordsmith, way="position=id")),
             Peer("`rs.edit`, all records", partial(_recordsmith, way="edit")),
             Peer("`rs.reshard`, which only copies", partial(_recordsmith, way="copy")),
             Peer("Lance, `merge` by key", partial(_lance, by_key=True), python_setting=_SETTING),

@@ -197,6 +197,24 @@ def test_each_way_of_reading(tmp_path: Path, reference: Any, case: Any) -> None:
     assert functools.reduce(operator.iadd, decoded, []) == [*map(plain, merged)]
 
 
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases())
+def test_many_datasets(tmp_path: Path, reference: Any, tf: Any, case: Any) -> None:
+    """Also against TensorFlow, and against the shards that `reshard` makes."""
+    dataset, merged = make(tmp_path, reference, case)
+    for name, read in READERS.items():
+        assert plain(read(dataset)) == plain(read(merged)), name
+    message = tf.train.SequenceExample if case[1] == "sequence" else tf.train.Example
+    expected = [message.FromString(record) for record in merged.records()]
+    assert [message.FromString(record) for record in dataset.records()] == expected
+    out = Path(str(dataset.shards[0].location)).parent.parent / "again"
+    rs.reshard(dataset, out, shards=1, compression="none")
+    files = [str(shard.location) for shard in rs.open(out).shards]
+    records = [record.numpy() for record in tf.data.TFRecordDataset(files, buffer_size=1 << 16)]
+    assert [message.FromString(record) for record in records] == expected
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 COUNT, IN_SHARD = 20, 10
@@ -289,6 +307,21 @@ def test_a_missing_or_cut_layer(folder: Any, change: Any, defect: Defect) -> Non
     assert [(error.defect, error.path) for error in defects] == [(defect, str(file))]
     assert ["y" in example for example in dataset] == [True] * 10 + [False] * 10
     assert [shard.entry is not None for shard in dataset.shards] == [True, True]
+
+
+def test_a_layer_that_is_taken_away_while_a_dataset_is_opened(
+    folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest lists files that are gone when their folder is listed: there is a newer one."""
+    list_folder, removed = locating._listed, []
+
+    def listed(place: Location) -> Any:
+        if not removed:
+            removed.append(rs.remove_layer(folder, "new"))
+        return list_folder(place)
+
+    monkeypatch.setattr(locating, "_listed", listed)
+    assert "y" not in rs.open(folder)[0]
 
 
 def test_a_layer_with_another_number_of_records(folder: Any) -> None:

@@ -516,6 +516,9 @@ def _locate_finished(folder: ListedFolder) -> Located:
         if not renames and (located.missing or not all(file.has_listed_size for file in files)):
             folder = ListedFolder(location)
             located = _packed(location, manifest, folder)
+        latest = read_manifest(location) if located.missing else None
+        if latest is not None and latest.to_bytes() != manifest.to_bytes():  # changed meanwhile
+            return _locate_finished(ListedFolder(location))
         return _compare_names(located, folder, MANIFEST_NAME)
     if begun is not None:
         raise _unfinished_error(location)

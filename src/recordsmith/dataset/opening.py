@@ -76,7 +76,8 @@ def open(  # noqa: A001 - named as users say it
     Returns:
         The dataset. Opening reads only names, sizes and the manifest; without a manifest, also the
         first bytes of files with other names than shards. A part of a split needs the number of
-        records.
+        records. Of a dataset with layers, open the folder: files are opened without them, with a
+        warning.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.

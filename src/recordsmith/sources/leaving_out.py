@@ -56,8 +56,6 @@ def _leave_out(listing: Listing, found: FoundSamples) -> Listing:
             f"{findings.location} leaves all {len(samples):,} samples out",
             remedy=f"Choose fewer with {option('checks')}, or keep one of each group.",
         )
-    is_kept = np.ones(len(samples), bool)
-    is_kept[[*left_out.values()]] = False
     file = f"@{findings.location.name}"
     notices = list(listing.notices)
     known: Iterable[str] = ()
@@ -67,7 +65,7 @@ def _leave_out(listing: Listing, found: FoundSamples) -> Listing:
         notices += [line.notice() for line in listing.account.left_out if file in line.what]
     if (rest := len(left_out) - len({*known})) or not left_out:
         notices.append(f"{count(rest, 'sample')} left out by {file}")
-    kept = samples.subset(np.flatnonzero(is_kept))
+    kept = samples.subset(np.delete(np.arange(len(samples)), [*left_out.values()]))
     if samples.splits is not None and kept.splits is not None:
         lost = {*samples.splits[1].tolist()} - {*kept.splits[1].tolist()}
         notices += [

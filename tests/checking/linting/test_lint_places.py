@@ -113,6 +113,8 @@ def test_all_places_are_written_in_their_groups(folder: Path, found: Path) -> No
     assert [line["name"] for line in lines_of(found) if line["group"] is None] == [
         "train/b/cut.png"
     ]
+    similar = {line["found"] for line in lines_of(found) if line["name"] == "train/b/three.png"}
+    assert {text[:22] for text in similar} == {"almost the same image "}
     report = rs.lint(folder)
     counts = {str(finding.check): finding.count for finding in report.findings}
     for check, groups in by_check.items():

@@ -45,7 +45,11 @@ def test_commands_and_code_run(
             image = images.noise(64, 32 + 8 * copy, seed=number)
             (tmp_path / "flowers" / name / f"{copy}.png").write_bytes(images.encode(image, "PNG"))
     rs.pack(rs.ImageFolder("flowers"), "out", shards=2)
-    assert run_blocks(EDITING).count("console") == 5
+    names = [example["image/filename"][0].decode() for example in rs.open("out")]
+    rows = [f"{name},{row}" for row, name in enumerate(names)]
+    (tmp_path / "scores.csv").write_text("\n".join(["file,score", *rows]))
+    assert run_blocks(EDITING).count("console") == 7
+    assert rs.open("scored").read_columns(["score"])["score"].tolist() == [*range(12)]
     assert len(rs.open("some")) == 8
     assert len(rs.open("large")) == 4
     assert "image/width" not in rs.open("smaller").schema.features

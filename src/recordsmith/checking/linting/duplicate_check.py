@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -67,6 +68,9 @@ SIMILAR_CHECKS = frozenset(
 )
 """Those that compare what images show."""
 
+Pairs: TypeAlias = defaultdict[LintCheck, list[tuple[int, int]]]
+"""Numbers of a sample and of an earlier one, by check."""
+
 _RELATIONS: Mapping[LintCheck, str] = {
     DuplicateCheck.CONFLICTING_LABELS: "other labels than the same image",
     DuplicateCheck.SIMILAR_ACROSS_SPLITS: "almost the same image as",
@@ -81,14 +85,14 @@ def check_duplicates(
     samples: Sequence[Sample],
     reader: SampleReader,
     findings: Findings,
-) -> list[int]:
-    """Add duplicates; returns the number of the first sample with each image.
+) -> tuple[list[int], Pairs]:
+    """Add duplicates; return the number of the first sample with each image, and pairs by check.
 
     `contents` and `annotations` are hashes for each sample, 0 for none; `splits` numbers of splits.
     """
     first: dict[int, int] = {}  # the first sample of each content
     first_in_split: dict[tuple[int, int], int] = {}
-    pairs: defaultdict[LintCheck, list[tuple[int, int]]] = defaultdict(list)
+    pairs: Pairs = defaultdict(list)
     for number, (content, split) in enumerate(zip(contents, splits, strict=True)):
         if not content:
             continue
@@ -101,7 +105,7 @@ def check_duplicates(
         if 0 != annotations[number] != annotations[other] != 0:
             pairs[DuplicateCheck.CONFLICTING_LABELS].append((number, other))
     _add(pairs, samples, reader, findings)
-    return [*first.values()]
+    return [*first.values()], pairs
 
 
 def check_similar(
@@ -111,7 +115,7 @@ def check_similar(
     samples: Sequence[Sample],
     reader: SampleReader,
     findings: Findings,
-) -> Mapping[LintCheck, Sequence[tuple[int, int]]]:
+) -> Pairs:
     """Add similar images; `numbers` are those of samples with different images, `shapes` of all.
 
     Returns the numbers of each of them and of the earlier one that it is similar to.
@@ -120,7 +124,7 @@ def check_similar(
     all_shapes = np.frombuffer(shapes, np.int8).reshape(-1, SHAPE_BYTES)
     (within, across), left_out_count = find_similar(all_shapes[chosen], splits[chosen])
     within[across >= 0] = -1
-    pairs: dict[LintCheck, list[tuple[int, int]]] = {}
+    pairs: Pairs = defaultdict(list)
     for check, others in (
         (DuplicateCheck.SIMILAR_ACROSS_SPLITS, across),
         (DuplicateCheck.SIMILAR_IMAGES, within),

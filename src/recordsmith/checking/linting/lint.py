@@ -151,7 +151,7 @@ def lint_listing(
 ) -> LintReport:
     """Check the samples of a listing; see `lint`. A writer gets all places."""
     selected = all_checks() if selected is None else selected
-    findings = Findings(with_places=writer is not None)
+    findings = Findings()
     columns = collect(listing.samples)
     splits = _split_numbers(listing, columns)
     places = None if writer is None else LintPlaces(writer, listing, columns, splits, selected)
@@ -199,7 +199,6 @@ def _check_samples(
             samples_ahead,
             decode=not (PIXEL_CHECKS | {*DuplicateCheck}).isdisjoint(selected),
             decode_frames=not (PIXEL_CHECKS | FRAME_CHECKS).isdisjoint(selected),
-            with_places=places is not None,
         )
         checked = stack.enter_context(
             closing(
@@ -225,24 +224,21 @@ def _check_samples(
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        first = check_duplicates(
+        first, pairs = check_duplicates(
             contents, annotations, splits.tolist(), samples, listing.reader, findings
         )
-        pairs: Mapping[LintCheck, Any] = {}
         if not SIMILAR_CHECKS.isdisjoint(selected):
-            pairs = check_similar(shapes, first, splits, samples, listing.reader, findings)
+            pairs |= check_similar(shapes, first, splits, samples, listing.reader, findings)
         if places is not None:
-            places.add_copies(contents, annotations, pixels, pairs)
+            places.add_copies(pairs, pixels)
     for key, (name, values) in mask_values.items():
         if are_drawn_for_viewing(values):
             findings.add(ImageCheck.MASK_0_255, LintExample(name, f"the values of {key!r}"))
     if places is not None:
-        findings.places = []  # groups have those of duplicates; the values of masks have none
+        findings.places.clear()  # groups have those of duplicates; the values of masks have none
         places.add_same_episodes({number: facts.digest for number, facts in episodes.items()})
     compare_episodes(episodes, splits, samples, listing.reader, findings)
-    if places is not None:
-        places.add_all(findings)
-        findings.number, findings.places = None, []
+    findings.number = None
     return counts
 
 

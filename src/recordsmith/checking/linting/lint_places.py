@@ -6,10 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from recordsmith.checking.linting.duplicate_check import DuplicateCheck
+from recordsmith.checking.linting.duplicate_check import DuplicateCheck, Pairs
 from recordsmith.checking.linting.episode_check import EpisodeCheck
 from recordsmith.checking.linting.group_check import GroupCheck
 from recordsmith.checking.linting.lint_report import Findings
@@ -17,8 +14,6 @@ from recordsmith.dataset import FindingsWriter
 from recordsmith.sources import LintCheck, Listing, SampleTable, Severity, ShardReader, reference_of
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.joining import joined
-
-Pairs = Sequence[tuple[int, int]]
 
 _TOGETHER = "in one group with"
 
@@ -43,62 +38,47 @@ class LintPlaces:
 
     def add_all(self, findings: Findings, first: int = 0) -> None:
         """Write the places that were collected; `first` is the number of their first sample."""
-        for number, check, severity, example in findings.places or ():
+        for number, check, severity, example in findings.places:
             if number is not None:
                 self._add(first + number, check, severity, example.found, place=example.place)
             elif example.file and not example.other and check in self._selected:
                 self._writer.add(check, severity, example.found, place=example.file)
-        if findings.places:
-            findings.places.clear()
 
-    def add_copies(
-        self,
-        contents: Sequence[int],
-        annotations: Sequence[int],
-        pixels: Sequence[int],
-        pairs: Mapping[LintCheck, Pairs],
-    ) -> None:
+    def add_copies(self, pairs: Pairs, pixels: Sequence[int]) -> None:
         """Write the groups of copies and of similar images: of each split, and across splits.
 
         Similarity is transitive, also by way of copies: if one split keeps a group across splits,
-        nothing of it is in two.
-
-        Args:
-            contents, annotations, pixels: hashes and the image size of each sample; 0 if unknown.
-            pairs: numbers of similar samples, by check.
+        nothing of it is in two. `pixels`: the image size of each sample.
         """
-        copies = _equal(np.frombuffer(contents, np.uint64))  # type: ignore[call-overload]
-        by_split = [self._parts(group) for group in copies]
-        across = [group for group, parts in zip(copies, by_split, strict=True) if len(parts) > 1]
-        within = sorted(part for parts in by_split for part in parts if len(part) > 1)
-        conflicting = [
-            group
-            for group in copies
-            if annotations[group[0]] and len({annotations[number] for number in group} - {0}) > 1
-        ]
-        self._add_groups(DuplicateCheck.IDENTICAL_ACROSS_SPLITS, across, pixels)
-        self._add_groups(DuplicateCheck.IDENTICAL_IMAGES, within, pixels)
-        self._add_groups(DuplicateCheck.CONFLICTING_LABELS, conflicting, pixels)
-        in_split = pairs.get(DuplicateCheck.SIMILAR_IMAGES, ())
-        similar = [*pairs.get(DuplicateCheck.SIMILAR_ACROSS_SPLITS, ()), *in_split]
-        leaking = self._across(_joined_groups(similar, copies))
+        checks = DuplicateCheck
+        copies = _joined_groups(
+            [*pairs[checks.IDENTICAL_ACROSS_SPLITS], *pairs[checks.IDENTICAL_IMAGES]]
+        )
+        within = sorted(part for group in copies for part in self._parts(group) if len(part) > 1)
+        conflicting = _joined_groups(pairs[checks.CONFLICTING_LABELS], copies)
+        self._add_groups(checks.IDENTICAL_ACROSS_SPLITS, self._across(copies), pixels)
+        self._add_groups(checks.IDENTICAL_IMAGES, within, pixels)
+        self._add_groups(checks.CONFLICTING_LABELS, conflicting, pixels)
+        similar = pairs[checks.SIMILAR_IMAGES]
+        every = [*pairs[checks.SIMILAR_ACROSS_SPLITS], *similar]
+        leaking, alike = (
+            self._across(_joined_groups(every, copies)),
+            _joined_groups(similar, within),
+        )
         about = pixels, _TOGETHER
-        others = dict(similar[::-1])
-        self._add_groups(DuplicateCheck.SIMILAR_ACROSS_SPLITS, leaking, *about, others)
-        alike = _joined_groups(in_split, within)
-        self._add_groups(DuplicateCheck.SIMILAR_IMAGES, alike, *about, dict(in_split))
+        self._add_groups(checks.SIMILAR_ACROSS_SPLITS, leaking, *about, dict(every[::-1]))
+        self._add_groups(checks.SIMILAR_IMAGES, alike, *about, dict(similar))
 
     def add_same_episodes(self, digests: Mapping[int, int]) -> None:
         """Write the groups of copies of episodes; `digests` by number of the sample."""
-        numbers, hashes = [*digests], np.array([*digests.values()], np.uint64)
-        groups = [[numbers[place] for place in group] for group in _equal(hashes)]
+        groups = _equal(digests.items())
         self._add_groups(EpisodeCheck.DUPLICATE_EPISODE, groups, (), "the same as")
 
     def add_divided_groups(self) -> None:
         """Write the groups of the source that are in several splits."""
         if self._columns.groups is not None:
-            groups = _equal((self._columns.groups[1] + 1).astype(np.uint64))
-            self._add_groups(GroupCheck.GROUP_ACROSS_SPLITS, self._across(groups), (), _TOGETHER)
+            groups = self._across(_equal(enumerate((self._columns.groups[1] + 1).tolist())))
+            self._add_groups(GroupCheck.GROUP_ACROSS_SPLITS, groups, (), _TOGETHER)
 
     def _add(
         self, number: int, check: LintCheck, severity: Severity, found: str, **more: Any
@@ -148,20 +128,22 @@ class LintPlaces:
         return [group for group in groups if len(self._parts(group)) > 1]
 
 
-def _joined_groups(pairs: Pairs, groups: Iterable[Sequence[int]]) -> list[list[int]]:
+def _joined_groups(
+    pairs: Sequence[tuple[int, int]], groups: Iterable[Sequence[int]] = ()
+) -> list[list[int]]:
     """Join pairs and the groups that share a number with them; in order."""
     lowest = joined([*pairs, *((group[0], number) for group in groups for number in group)])
-    found: dict[int, list[int]] = {lowest[number]: [] for number in sorted({a for a, _ in pairs})}
+    found: dict[int, list[int]] = {lowest[number]: [] for number, _ in pairs}
     for number in sorted(lowest):
         if lowest[number] in found:
             found[lowest[number]].append(number)
     return sorted(found.values())
 
 
-def _equal(hashes: npt.NDArray[np.uint64]) -> list[list[int]]:
-    """The numbers of equal hashes, 0 excepted, of those that occur twice; by the first number."""
-    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    members = np.flatnonzero((counts[inverse] > 1) & (hashes > 0))
-    members = members[np.argsort(hashes[members], kind="stable")]
-    starts = np.flatnonzero(np.diff(hashes[members])) + 1
-    return sorted(group.tolist() for group in np.split(members, starts) if len(group))
+def _equal(keys: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """The numbers with equal keys, 0 excepted, of those that occur twice."""
+    found = defaultdict[int, list[int]](list)
+    for number, key in keys:
+        if key:
+            found[key].append(number)
+    return [group for group in found.values() if len(group) > 1]

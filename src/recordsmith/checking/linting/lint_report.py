@@ -130,15 +130,13 @@ def _shown(
 class Findings:
     """Collects findings.
 
-    places: all places, with the number of their sample, if they are about one; None to keep none.
+    places: what was added, with the number of its sample, if it is about one.
     number: that of the sample whose findings are added.
     """
 
-    def __init__(self, *, with_places: bool = False) -> None:
+    def __init__(self) -> None:
         self._by_check: dict[tuple[LintCheck, Severity], LintFinding] = {}
-        self.places: list[tuple[int | None, LintCheck, Severity, LintExample]] | None = (
-            [] if with_places else None
-        )
+        self.places: list[tuple[int | None, LintCheck, Severity, LintExample]] = []
         self.number: int | None = None
 
     def add(
@@ -151,19 +149,23 @@ class Findings:
         """Add places; `count` if there are more than the examples."""
         if severity is None:
             severity = check.severity
-        if self.places is not None:
-            self.places += [(self.number, check, severity, example) for example in examples]
+        self.places += [(self.number, check, severity, example) for example in examples]
+        self._count(check, severity, examples, len(examples) if count is None else count)
+
+    def extend(self, other: Findings) -> None:
+        """Add the findings of another, without its places."""
+        for (check, severity), finding in other._by_check.items():
+            self._count(check, severity, finding.examples, finding.count)
+
+    def _count(
+        self, check: LintCheck, severity: Severity, examples: Sequence[LintExample], count: int
+    ) -> None:
         finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
-        finding.count += len(examples) if count is None else count
+        finding.count += count
         kept = examples[: MAX_EXAMPLES - len(finding.examples)]
         finding.examples += [
             example._replace(found=with_options(example.found)) for example in kept
         ]
-
-    def extend(self, other: Findings) -> None:
-        for finding in other._by_check.values():
-            examples, severity = finding.examples, finding.severity
-            self.add(finding.check, *examples, severity=severity, count=finding.count)
 
     def sorted(self) -> list[LintFinding]:
         checks, severities = all_checks(), list(Severity)

@@ -211,17 +211,15 @@ class SampleCheck:
         *,
         decode: bool = True,
         decode_frames: bool = True,
-        with_places: bool = False,
     ) -> None:
         self._reader = reader
         self._decode = decode
         self._decode_frames = decode_frames
-        self._with_places = with_places
         self._samples_ahead = samples_ahead
         self._class_count = None if class_names is None else len(class_names)
 
     def check(self, samples: Sequence[Sample]) -> Checked:
-        checked = Checked(Findings(with_places=self._with_places))
+        checked = Checked()
         for item in self._samples_ahead.each(samples):
             self._check(item, checked)
         return checked

@@ -40,9 +40,8 @@ def select_without(
         findings = read_findings(without, "without")
         whole = RecordPositions.of(dataset)
         findings.check_dataset(whole.digest)
-        of_whole = np.zeros(len(whole), bool)
-        of_whole[found_positions(findings, len(whole), checks, keep)] = True
-        is_removed = of_whole[whole.in_dataset(dataset)]
+        removed = found_positions(findings, len(whole), checks, keep)
+        is_removed = np.isin(whole.in_dataset(dataset), removed)
     else:
         check_findings_options(without, checks, keep)
         is_removed = np.zeros(len(dataset), bool)
