@@ -321,7 +321,8 @@ def _layers_in_json(
         raise ValueError(f"the layers are not a list of at most {Layer.most:,}")
     layers = []
     for document in documents:
-        name = _shard_name(document["name"])
+        if (name := _plain_name(document["name"])).startswith("."):
+            raise ValueError(f"{name!r:.60} cannot be the name of a layer")
         shards = {}
         for shard in document["shards"]:
             key = _checksum(shard["of_crc32c"]), count_in_json(shard["of_size_bytes"])

@@ -113,12 +113,14 @@ def test_replaced_records_count_as_they_are(place: Location) -> None:
         model["train"][number] = {k: v if isinstance(v, list) else [v] for k, v in record.items()}
     assert_is(out, model)
     assert not rs.edit_in_place(out, replace=place / "new", on="id").is_new
-    for name in ("emb", "fixed"):  # the new records have these features themselves
-        remove_layer(out, name)
-    for record in (record for rows in model.values() for record in rows):
-        if record["id"][0] not in (3, 10):
-            del record["emb"]
-            record["label"] = [record["id"][0] % 3]
+    rest = [r for rows in model.values() for r in rows if r["id"][0] not in (3, 10)]
+    remove_layer(out, "emb")  # the new records have the features of layers themselves
+    for record in rest:
+        del record["emb"]
+    assert_is(out, model)
+    remove_layer(out, "fixed")
+    for record in rest:
+        record["label"] = [record["id"][0] % 3]
     assert_is(out, model)
 
 
@@ -333,13 +335,14 @@ def test_files_that_no_layer_lists_are_noticed(place: Location) -> None:
 
 def test_indexes_of_layers(place: Location) -> None:
     out, _ = layered(place)
-    for file in [*out.list()]:
-        if file.name.endswith((".index", ".columns")):
-            file.delete()
+    kept = [file for file in out.list() if file.name.endswith((".index", ".columns"))]
+    assert len([file for file in kept if file.name.endswith(".index")]) == 3 * 4  # as written
+    for file in kept:
+        file.delete()
     report = rs.index(out)
     assert (report.record_count, report.new_count) == (15, 4)
-    for file in (*layer_files(out), "train-00000-of-00003.tfrecord"):
-        shard = out / file
+    for name in (*layer_files(out), "train-00000-of-00003.tfrecord"):
+        shard = out / name
         assert (shard.parent / f".recordsmith/{shard.name}.index").exists()
     assert rs.index(out).new_count == 0
     with raises(rs.OptionError, option="format"):
@@ -391,3 +394,48 @@ def test_manifests_that_are_refused(tmp_path: Path, name: str) -> None:
     assert time.monotonic() - start < 10
     assert [str(error.defect) for error in report.defects] == ["broken-manifest"]
     assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "a/b", "a\\b", "a:b", "a\0", ".recordsmith", "x" * 300, "EMB", "a\ud800"]
+)
+def test_names_of_layers(tmp_path: Path, name: str) -> None:
+    """A layer has a folder of this name, whatever the file system."""
+    out, _ = layered(as_folder(tmp_path))
+    before = contents(out)
+    rows = [{"id": n, "x": 1} for n in (*range(12), *range(100, 103))]
+    with raises(rs.OptionError, option="name"):
+        add(out, name, rows)
+    assert contents(out) == before
+    add(out, "dataset.json", rows)
+    assert rs.verify(out).is_good
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    """A layer has features of their context."""
+    folder = as_folder(tmp_path)
+
+    def write(name: str, ids: Any, length: int) -> Location:
+        (folder / name).make_folder()
+        with rs.ShardWriter(folder / name / "train-00000-of-00001.tfrecord") as writer:
+            for n in ids:
+                context = {"id": n, "label": n % 2, "x": n}
+                lists = {"steps": [[n]] * length}
+                writer.write(rs.encode_sequence_example(context, lists))
+        return folder / name
+
+    out = folder / "out"
+    rs.reshard(write("in", range(6), 2), out, shards=2)
+    add(out, "fixed", [{"id": n, "label": 9, "y": n} for n in range(6)])
+    rs.reshard(write("new", [4], 3), folder / "some", shards=1)
+    add(folder / "some", "y", [{"id": 4, "y": 44}])
+    rs.edit_in_place(out, without=[1])
+    rs.edit_in_place(out, replace=folder / "some", on="id")
+    assert_is_whole(out)
+    rows = [rs.decode_sequence_example(record) for record in rs.open(out).records()]
+    found = [({k: v.tolist() for k, v in c.items()}, len(lists["steps"])) for c, lists in rows]
+    assert found == [
+        ({"id": [n], "label": [0 if n == 4 else 9], "x": [n], "y": [44 if n == 4 else n]},
+         3 if n == 4 else 2)
+        for n in (0, 2, 3, 4, 5)
+    ]  # fmt: skip

@@ -312,6 +312,8 @@ def _check_files(
     except (DataError, FileAccessError) as error:  # a file that was changed meanwhile
         known = error if isinstance(error, DataError) else None
         findings.add([known or CorruptDataError(Defect.CHANGING_SHARD, str(error))])
+    for defect in findings.defects:
+        defect.offset = None  # in no file
     if contents[1] and not (findings.defects or shard.is_remote):
         for file, (own, _, _) in zip((shard, *shard.layers), results, strict=True):
             _check_columns(file, own, check.summary)

@@ -683,17 +683,17 @@ def claimed_folder(
 
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    manifest = read_manifest(folder)
     if folder.store.can_rename:
         claims.release(folder)
         clean_up(folder)
-        if manifest is not None:
+        if (manifest := read_manifest(folder)) is not None:
             _remove_unlisted_layers(folder, manifest)
         return
     begun = read_begun_note(folder)
-    if begun is not None and manifest is not None:
-        if manifest.last_fingerprint != begun.fingerprint:
-            return
+    if begun is None:
+        return
+    manifest = read_manifest(folder)
+    if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
         claimed = claims.claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
         clean_up(claimed)
         _remove_unlisted_layers(claimed, manifest)

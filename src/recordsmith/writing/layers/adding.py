@@ -36,6 +36,7 @@ from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_b
 from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 
+_LONGEST_NAME = 200  # bytes, of a folder
 _VERSION = 1  # changes if the same command gives other bytes
 
 
@@ -144,7 +145,8 @@ def add_layer(
         print(rs.open("out").filter("score > 0.4"))
     """
     folder = _checked_folder(path)
-    if not is_valid_file_name(name):
+    is_name = is_valid_file_name(name) and name.isprintable()
+    if not is_name or len(name.encode()) > _LONGEST_NAME:
         raise OptionError(option="name", value=name, expected="a name without special characters")
     values = TableValues(table, features, on, on_name, allow_missing)
     most = thread_count(threads, most=publishing.WRITING_THREADS)

@@ -36,8 +36,9 @@ class RecoverReport(Report):
 def recover(path: PlaceLike, *, lock: bool = True) -> RecoverReport:
     """Finish, or undo, what a killed command was changing in a dataset.
 
-    For `append` and `edit_in_place`. If all new shards were written, the change is finished,
-    without its inputs; otherwise what was written is removed, and the dataset is as it was.
+    For `append`, `edit_in_place`, `add_layer` and `remove_layer`. If all new files were written,
+    the change is finished, without its inputs; otherwise what was written is removed, and the
+    dataset is as it was.
 
     Args:
         path: the folder of the dataset.
