@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -47,6 +47,7 @@ class Inspection(ShardTotals, Report):
     schema: the schema of all records.
     from_manifest: whether the summary comes from a manifest rather than from the records.
     keypoint_classes: what the keypoints of objects are, by the label of their class.
+    layers: the features of each layer, by its name.
     """
 
     _shown = ("record_count", "size_bytes")
@@ -57,10 +58,11 @@ class Inspection(ShardTotals, Report):
     class_names: ClassNames | None
     from_manifest: bool = False
     keypoint_classes: KeypointClasses = field(default_factory=dict)
+    layers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return records, size_bytes, payload, compression, from_manifest, splits, shards,
-        class_names, keypoint_classes if there are any, and features.
+        class_names, keypoint_classes and layers if there are any, and features.
 
         SequenceExamples add context and feature_lists, ranking lists context and examples.
         """
@@ -73,6 +75,7 @@ class Inspection(ShardTotals, Report):
             **self.shards_to_json(),
             **fields_to_json(self, ("class_names",)),
             **({"keypoint_classes": points} if points else {}),
+            **({"layers": dict(self.layers)} if self.layers else {}),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
 
@@ -120,6 +123,9 @@ class Inspection(ShardTotals, Report):
         for label, known in self.keypoint_classes.items():
             number = format_count(len(known.names), "keypoint")
             yield f"{number} of class {label}: {first_of(known.names, _NAMES_SHOWN)}"
+        if self.layers:
+            named = [f"{name} ({first_of(keys, 3)})" for name, keys in self.layers.items()]
+            yield f"{format_count(len(named), 'layer')}: {first_of(named, _NAMES_SHOWN)}"
         if self.from_manifest:
             yield "Read from dataset.json; run `recordsmith verify` to check the files."
 
@@ -168,6 +174,11 @@ def inspect(
         from_manifest=known is not None
         and all(shard.entry is not None for shard in dataset.shards),
         keypoint_classes=dataset.keypoint_classes,
+        layers={
+            layer.location.parent.name: sorted(layer.features)
+            for shard in dataset.shards
+            for layer in shard.layers
+        },
     )
 
 

@@ -75,9 +75,9 @@ FORMS: Mapping[str, Form] = {
     "drop": Form("KEY", is_list=True),
     "features": Form(
         "FEATURE=COLUMN",
-        partial(parsing.parse_pairs, expected="FEATURE=COLUMN"),
-        help="Take this column as a feature. May be repeated. [default: all columns but the key, "
-        "by their names]",
+        parsing.parse_columns,
+        help="Take this column as a feature; COLUMN alone keeps its name. May be repeated. "
+        "[default: all columns but the key]",
         is_list=True,
     ),
     "findings": Form("FILE"),

@@ -62,7 +62,7 @@ def layers(
     Remove: `recordsmith layers remove out --name scores`
     """
     if action not in _ACTIONS:
-        raise OptionError(option="action", value=action, expected="add, list or remove")
+        raise OptionError(f"unknown action {action!r}; expected add, list or remove", remedy=_USAGE)
     wrong = [*options, *(["on"] if on is not None else ())] if action != "add" else []
     for known in wrong:
         raise OptionError(f"{option(known)} is for `recordsmith layers add`", option=known)
@@ -108,8 +108,15 @@ def _print_layer(report: LayerReport, action: str) -> None:
 def _print_layers(report: LayersReport) -> None:
     if not report.layers:
         print(f"{console.printable(str(report.folder))} has no layers")
-    for layer in report.layers:
-        hidden = [f"{key} (hides that of the shards)" if key in layer["hidden"] else key
-                  for key in layer["features"]]  # fmt: skip
+    for place, layer in enumerate(report.layers):
+        above = {key: one["name"] for one in report.layers[place + 1 :] for key in one["features"]}
+        features = [
+            f"{key} (hidden by {above[key]})"
+            if key in above
+            else f"{key} (hides what was there before)"
+            if key in layer["hidden"]
+            else key
+            for key in layer["features"]
+        ]
         shards = f"{console.count(layer['shards'], 'shard')}, {console.size(layer['size_bytes'])}"
-        print(console.printable(f"{layer['name']}  {shards}  {', '.join(hidden)}"))
+        print(console.printable(f"{layer['name']}  {shards}  {', '.join(features)}"))

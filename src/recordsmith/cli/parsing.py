@@ -118,6 +118,12 @@ def parse_pairs(
     return pairs
 
 
+def parse_columns(texts: Iterable[str], name: str) -> dict[str, str]:
+    """Parse FEATURE=COLUMN, which may be repeated; COLUMN is short for COLUMN=COLUMN."""
+    pairs = (text if "=" in text else f"{text}={text}" for text in texts)
+    return parse_pairs(pairs, name, "FEATURE=COLUMN")
+
+
 def parse_values(texts: Iterable[str], name: str) -> dict[str, Any]:
     """Parse KEY=VALUE, which may be repeated, as values of features by key."""
     pairs = parse_pairs(texts, name, "KEY=VALUE")

@@ -230,6 +230,7 @@ def _print_history(report: HistoryReport) -> None:
         texts = [str(change[word]) for word in ("time", "reason") if word in change]
         digest = f"digest {change['after']}" if "after" in change else ""
         layer = f"{change['layer']}: {', '.join(change['features'])}" if "layer" in change else ""
+        layer += f" from {change['table']} on {change['on']}" if "table" in change else ""
         parts = [str(change.get("command", "?")), layer, ", ".join(counts), *texts, digest]
         print(console.printable("  ".join(filter(None, parts))))
 

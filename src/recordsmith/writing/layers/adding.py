@@ -7,7 +7,7 @@ replaced last, lists them. Files that it does not list any more are removed afte
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,8 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.format.example.keys import is_class_key
+from recordsmith.sources import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
 from recordsmith.support.errors import FileAccessError, OptionError, located, option
 from recordsmith.support.summaries import Report
@@ -100,6 +102,7 @@ def add_layer(
     features: Mapping[str, str] | None = None,
     on_name: bool = False,
     allow_missing: bool = False,
+    encoding: str = "utf-8",
     overwrite: bool = False,
     lock: bool = True,
     threads: int | None = None,
@@ -123,7 +126,9 @@ def add_layer(
         on_name: compare only what is behind the last slash, on both sides.
         allow_missing: allow records without a row or value, which keep what they have, and rows
             without a record.
-        overwrite: replace a layer of that name.
+        encoding: of text files.
+        overwrite: replace a layer of that name, in its place. Records without a new value keep
+            what they have in the old one.
         lock: fail on file systems without locks. With False, make sure that no other job changes
             the dataset.
         threads: number of threads; None for one per processor, at most 8.
@@ -148,7 +153,7 @@ def add_layer(
     is_name = is_valid_file_name(name) and name.isprintable()
     if not is_name or len(name.encode()) > _LONGEST_NAME:
         raise OptionError(option="name", value=name, expected="a name without special characters")
-    values = TableValues(table, features, on, on_name, allow_missing)
+    values = TableValues(table, features, on, on_name, allow_missing, encoding)
     most = thread_count(threads, most=publishing.WRITING_THREADS)
     with publishing.locked_folder(folder, needs_lock=lock) as notices:
         change = _Change(folder, name, WorkerPool(most, None))
@@ -231,7 +236,7 @@ class _Change:
     def add(
         self, values: TableValues, progress: Progress | None, *, overwrite: bool
     ) -> LayerReport:
-        options = [values.on, values.on_name, values.allow_missing, overwrite]
+        options = [values.on, values.on_name, values.allow_missing, values.encoding, overwrite]
         columns = None if values.features is None else sorted(values.features.items())
         table: list[Any] = [id(values.table)]  # of no other process
         with suppress(FileAccessError):  # a table in memory, or one that cannot be read below
@@ -241,8 +246,9 @@ class _Change:
         if (finished := self._finish_interrupted()) is not None:
             return LayerReport.from_manifest(self.folder, self.name, finished)
         manifest, base = _manifest_of(self.folder)
-        earlier = manifest
-        if self._find(manifest) is not None:
+        earlier, old = manifest, self._find(manifest)
+        place = len(manifest.layers)
+        if old is not None:
             if not overwrite:
                 raise OptionError(
                     f"{self.folder} has a layer {self.name!r}",
@@ -250,10 +256,12 @@ class _Change:
                     value=self.name,
                     remedy=f"Choose another name, or pass {option('overwrite', True)}.",
                 )
-            manifest = self._without(manifest)
+            manifest, place = self._without(manifest), manifest.layers.index(old)
         self._check_name(manifest)
-        dataset = open_packed(self.folder, manifest)
+        dataset = open_packed(self.folder, earlier)  # what has no new value keeps that of `old`
         joined = join_table(dataset, values, progress)
+        above = manifest.layers[place:]
+        notices = [*joined.notices, *_replaced_notices(old, joined.features, above)]
         job = fingerprint([_VERSION, base, self.name, joined.identity])
         step: dict[str, Any] = {
             "command": "layers add",
@@ -261,14 +269,18 @@ class _Change:
             "base": base,
             "layer": self.name,
             "features": list(joined.features),
+            "table": values.location.name,
+            "on": values.on,
             "missing": joined.missing_count,
-            "notices": list(joined.notices),
+            "notices": notices,
         }
+        hiding = {key for layer in above for key in layer.features}
         with self._claimed(job, earlier, base) as claimed:
-            layer, schemas = self._write(claimed, dataset, joined, job)
+            layer, schemas = self._write(claimed, dataset, joined, job, manifest.schema)
+            schemas = {split: schema.without(hiding) for split, schema in schemas.items()}
             made = manifest.changed(
                 step,
-                layers=(*manifest.layers, layer),
+                layers=(*manifest.layers[:place], layer, *above),
                 schema=manifest.schema.covered(Schema.merged(schemas.values())),
                 schemas={
                     split: schema.covered(schemas[split])
@@ -300,6 +312,7 @@ class _Change:
             "base": base,
             "layer": self.name,
             "features": list(layer.features),
+            "notices": _removed_notices(layer, made),
         }
         made = made.changed(step)
         with self._claimed(made.last_fingerprint, manifest, base) as claimed:
@@ -368,13 +381,16 @@ class _Change:
         )
 
     def _write(
-        self, folder: Location, dataset: Dataset, joined: JoinedRows, job: str
+        self, folder: Location, dataset: Dataset, joined: JoinedRows, job: str, without: Schema
     ) -> tuple[Layer, dict[str, Schema]]:
-        """Write the files of the layer; return it, and the schema of its records by split."""
+        """Write the files of the layer; return it, and the schema of its records by split.
+
+        `without`: of the records of the dataset without it.
+        """
         layer = Layer(
             self.name,
             joined.features,
-            tuple(key for key in joined.features if key in dataset.schema.columns),
+            tuple(key for key in joined.features if key in without.columns),
             {},
         )
         entries = [_entry(shard) for shard in dataset.shards]
@@ -396,6 +412,32 @@ class _Change:
             base=base,
             command=self._identity(base),
         )
+
+
+def _replaced_notices(
+    old: Layer | None, features: Sequence[str], above: Sequence[Layer]
+) -> list[str]:
+    """Return what changes besides the values when a layer takes the place of another."""
+    gone = [] if old is None else sorted({*old.features} - {*features})
+    notices = [f"the layer no longer has {join_names(gone)}"] if gone else []
+    return notices + [
+        f"layer {layer.name!r}, which was added later, hides {join_names(hidden)}"
+        for layer in above
+        if (hidden := sorted({*layer.features} & {*features}))
+    ]
+
+
+def _removed_notices(gone: Layer, left: Manifest) -> list[str]:
+    """Return what of a removed layer may be left."""
+    notices = [
+        f"layer {layer.name!r} has {join_names(shared)}, too: where its table had no value, it "
+        f"repeats those of {gone.name!r}"
+        for layer in left.layers
+        if (shared := sorted({*layer.features} & {*gone.features}))
+    ]
+    if left.class_names and any(map(is_class_key, gone.features)):
+        notices.append("the class names stay as they are, with those that the layer had brought")
+    return notices
 
 
 def _entry(shard: Shard) -> ShardEntry:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,7 @@ __all__ = ["POSITION", "JoinedRows", "TableValues", "join_table"]
 POSITION = "position"
 """The key that counts the records of a dataset from 0."""
 
+_COMPARED = 10_000  # rows without a record whose keys are compared in other ways
 _EMPTY = b"\n\0"  # an Example whose map of features is empty
 
 
@@ -187,6 +189,7 @@ class _Join:
         self._feature, self._column = values.key
         self._on_name, self._kind = values.on_name, kind
         self._unmatched: list[str] = []  # keys of the first records without a row
+        self._unmatched_keys: list[Any] = []
         if rows.kinds[self._column] != self._kind:
             raise rows.kind_error("on", self._column, self._feature, self._kind)
         self._sort()
@@ -250,6 +253,7 @@ class _Join:
                     key = self._compared(column[row : row + 1].values)
                     no_key = f"no key ({self._place(start + row)})"
                     self._unmatched.append(value_text(key[0]) if len(key) else no_key)
+                    self._unmatched_keys += [key[0]] if len(key) else []
             start += len(column)
             if progress is not None:
                 progress(start, len(self.dataset))
@@ -310,7 +314,8 @@ class _Join:
                 f"no record has a row {where}: records have keys such as "
                 f"{first_of(self._unmatched[:2], 2)}; rows {first_of(shown[:2], 2)}",
                 option="on",
-                remedy=f"If only the folders differ, pass {option('on_name', True)}.",
+                remedy=self._almost_equal(unused)
+                or f"If only the folders differ, pass {option('on_name', True)}.",
             )
         if missing_count := int(np.count_nonzero(self.row_of_record < 0)):
             what = f"{counted(missing_count, 'record')} without a row {where}"
@@ -318,6 +323,27 @@ class _Join:
         if len(unused):
             what = f"{counted(len(unused), 'row')} without a record"
             yield f"{what}: {listed(shown, len(unused))}"
+        if note := self._almost_equal(unused):
+            yield note
+
+    def _almost_equal(self, unused: Int64Array) -> str:
+        """Return a sentence if first records without a row have one but for how it is written."""
+        if self._kind != "bytes" or not self._unmatched_keys:
+            return ""
+        some = unused[:_COMPARED]
+        column, _ = self.rows.decode(some, {self._column: self._kind})[self._column]
+        spelt = {_plain(key): key for key in self._compared(column.values).tolist()}
+        for key in self._unmatched_keys:
+            if (other := spelt.get(_plain(key))) is not None:
+                return (
+                    f"{value_text(key)} and {value_text(other)} differ only in case, blanks or the "
+                    "form of Unicode: write the keys of the table as the records have them"
+                )
+        return ""
+
+
+def _plain(key: bytes) -> str:
+    return normalize("NFC", key.decode("utf-8", "surrogateescape")).casefold().strip()
 
 
 def _hashes(keys: Any) -> npt.NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,13 +38,15 @@ from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.words import count as counted
-from recordsmith.support.words import first_of
+from recordsmith.support.words import first_of, similar_name
 
 PIECE_BYTES = 4 << 20
 ROWS_AT_ONCE = 1 << 13
 SHOWN = 5
 _NAMES_SHOWN = 20
 _BYTES_SHOWN = 80
+_LIKE_NUMBERS = re.compile(r"'(?:-?[0-9]+,[0-9]+'|\[ *-?[0-9.]+ *,)")
+_PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
 _WHOLE_FLOATS = 1 << 24  # larger ones may have been rounded to float32
 
 Mask = npt.NDArray[np.bool_]
@@ -58,6 +61,7 @@ class TableValues(msgspec.Struct, frozen=True):
     on_name: whether to compare only the last parts of paths, on both sides.
     allow_missing: whether records may lack a row or a value, and rows a record. Such records keep
         what they have.
+    encoding: of a table that is text.
     """
 
     table: PlaceLike | ArrowStream
@@ -65,6 +69,7 @@ class TableValues(msgspec.Struct, frozen=True):
     on: str
     on_name: bool = False
     allow_missing: bool = False
+    encoding: str = "utf-8"
 
     @property
     def location(self) -> Location:
@@ -131,7 +136,8 @@ class TableFeatures:
                 raise OptionError(problem, option=option_name, value=column)
         columns = values.features
         if columns is None:
-            columns = {name: name for name in self.kinds if name != key_column}
+            known_columns = (name for name in self.kinds if name != key_column)
+            columns = {name: name for name in known_columns if not _PANDAS_INDEX.fullmatch(name)}
         if not 0 < len(columns) <= MAX_FEATURES:
             problem = f"found {counted(len(columns), 'column')} for features in {self.location}"
             raise OptionError(problem, option="set", expected=f"1 to {MAX_FEATURES:,}")
@@ -139,8 +145,14 @@ class TableFeatures:
         self._labels = {name.strip(): label for label, name in named if name is not None}
         self._new_names: set[str] = set()
         self._columns_of_classes: set[str] = set()
+        self._without_nan: set[str] = set()
         self._values = {name: self._value(name, column) for name, column in columns.items()}
         self._columns = {value.column: value.kind for value in self._values.values()}
+        self._without_nan = {
+            value.column
+            for value in self._values.values()
+            if (value.kind, value.stored) == ("float", "int64")
+        }
         labels = {name: value for name, value in self._values.items() if value.is_label}
         texts = [value.column for value in labels.values() if value.kind == "bytes"]
         self._columns_of_classes = {*texts}
@@ -166,7 +178,14 @@ class TableFeatures:
 
         def opened(kinds: Mapping[str, Kind]) -> TableRows:
             paths = [self.location]
-            return open_rows(paths, required, kinds=kinds, image_column="", stream=stream)
+            return open_rows(
+                paths,
+                required,
+                kinds=kinds,
+                encoding=values.encoding,
+                image_column="",
+                stream=stream,
+            )
 
         rows = opened({})
         if not isinstance(rows, CsvRows):
@@ -178,9 +197,13 @@ class TableFeatures:
             kind = self._known[feature].kind if feature in self._known else None
             if kind == "bytes" or (kind == "float" and column != key_column):
                 kinds[column] = kind
+            elif is_class_key(feature) and any(numbered_classes_notice(self.class_names)):
+                kinds[column] = "bytes"  # as a cell has no kind: the names of classes
         return opened(kinds) if kinds else rows
 
     def _value(self, feature: str, column: str) -> _Value:
+        if not feature:
+            raise OptionError("a feature without a name", option="set", value=feature)
         encode_key(feature)
         kind = self.kinds[column]
         known = self._known.get(feature)
@@ -217,7 +240,9 @@ class TableFeatures:
             f"{problem} {self.first_value(column)}, but {feature!r} has the kind {kind}",
             option=option_name,
             value=column,
-            remedy="Convert the column, or edit the feature before with "
+            remedy="Convert the column."
+            if option_name == "on"
+            else "Convert the column, or edit the feature before with "
             f"{option('cast') if kind == 'bytes' else option('drop')}.",
         )
 
@@ -275,6 +300,10 @@ class TableFeatures:
                 firsts = column.row_splits[:-1][is_blank]
                 is_blank[is_blank] = column.values[firsts].lengths == 0
                 is_given = is_given & ~is_blank
+            elif name in self._without_nan:
+                is_nan = np.zeros(len(column.values) + 1, np.bool_)
+                is_nan[:-1] = np.isnan(column.values)
+                is_given = is_given & ~(is_nan[column.row_splits[:-1]] & (column.lengths == 1))
             decoded[name] = column, is_given
         return decoded
 
@@ -315,7 +344,8 @@ class TableFeatures:
 
         if value.is_label and value.kind == "bytes":
             names = [name.decode("utf-8", "surrogateescape").strip() for name in values.tolist()]
-            check(np.fromiter(map(bool, names), np.bool_, len(names)), "the name of a class")
+            are_names = [bool(name) and not name.startswith("{") for name in names]
+            check(np.array(are_names, np.bool_), "the name of a class")
             return self._labels_of(names, given)
         if value.own_names is not None:
             own = value.own_names
@@ -379,12 +409,20 @@ class TableFeatures:
         return is_empty, digest
 
     def notices(self) -> Iterator[str]:
-        news = [f"{name} ({self._labels[name]})" for name in sorted(self._new_names)]
+        olds = [name for name in self._labels if name not in self._new_names]
+        news = [
+            f"{name} ({self._labels[name]}" + (f", similar to {old})" if old else ")")
+            for name in sorted(self._new_names)
+            for old in (similar_name(name, olds),)
+        ]
         if news:
             number = counted(len(news), "new class", "new classes")
             yield f"{number}: {first_of(news, _NAMES_SHOWN)}"
-        if any(value.is_label and value.kind != "bytes" for value in self._values.values()):
-            yield from numbered_classes_notice(self.class_names)
+        for notice in numbered_classes_notice(self.class_names):
+            for value in self._values.values():
+                if value.is_label:
+                    taken = "names" if value.kind == "bytes" else "labels"
+                    yield f"{notice}; the values of {value.column!r} were taken as {taken}"
         for text, label in self._text_of.items():
             yield f"{text!r} has the names of the new labels in {label!r}"
         for feature in self.features:
@@ -393,6 +431,19 @@ class TableFeatures:
             is_pair = folder and last in ("text", "label") and other in self._known
             if is_pair and other not in self.features:
                 yield f"{feature!r} is set but {other!r} is not, so they may name other classes"
+        for feature, value in self._values.items():
+            like = [key for key in self._known if key.endswith(f"/{feature}")]
+            if like and feature not in self._known:
+                yield (
+                    f"column {value.column!r} is the new feature {feature!r}; name the one that it "
+                    f"is for if that is {like[0]!r}"
+                )
+            shown = self.first_value(value.column) if self._is_csv else ""
+            if value.kind == "bytes" and not value.is_label and _LIKE_NUMBERS.match(shown):
+                yield (
+                    f"column {value.column!r} is text such as {shown}; numbers need a decimal "
+                    "point, and lists JSON Lines or Parquet"
+                )
         for column, notice in zip(self._loss.columns(), self._loss.notices(), strict=True):
             if column in self._columns:
                 yield notice

@@ -213,6 +213,7 @@ def edit(
     on: str | None = None,
     on_name: bool = False,
     allow_missing: bool = False,
+    encoding: str = "utf-8",
     where: str | None = None,
     split: str | None = None,
     shards: ShardCounts | None = None,
@@ -251,6 +252,7 @@ def edit(
         on_name: compare only what is behind the last slash, on both sides.
         allow_missing: allow records without a row or value, which keep what they have, and rows
             without a record.
+        encoding: of text files.
         where: only records that match, such as "image/class/label in (1, 2)".
         split: only this split, or part of one: train, train[:80%]. None for all.
         shards: number of shards of each split; None for as many as before. A dict has a number for
@@ -299,7 +301,9 @@ def edit(
     )
     values: Sequence[TableValues] = ()
     if set:
-        values = values_of_option(set, on, on_name=on_name, allow_missing=allow_missing)
+        values = values_of_option(
+            set, on, on_name=on_name, allow_missing=allow_missing, encoding=encoding
+        )
         options = replace(options, values=described(values))
     return _run(options, paths_or_dataset, out, overwrite, engine, threads, progress, values)
 

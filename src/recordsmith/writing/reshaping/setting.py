@@ -25,7 +25,7 @@ SetOption = Mapping[str, str | tuple[PlaceLike | ArrowStream, str]]
 
 
 def values_of_option(
-    given: SetOption, on: str | None, *, on_name: bool, allow_missing: bool
+    given: SetOption, on: str | None, *, on_name: bool, allow_missing: bool, encoding: str
 ) -> list[TableValues]:
     """Return the tables of the option `set`, each with the columns that are read from it."""
     if not isinstance(given, Mapping):
@@ -51,7 +51,7 @@ def values_of_option(
         known = tables.setdefault(table if isinstance(table, str) else id(table), (table, {}))
         known[1][feature] = column
     return [
-        TableValues(table, columns, on, on_name, allow_missing)
+        TableValues(table, columns, on, on_name, allow_missing, encoding)
         for table, columns in tables.values()
     ]
 
