@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def told(report: Any, path: Path) -> Any:
 
 
 USES: dict[str, Callable[[Path], Any]] = {
-    "inspect": lambda path: told(rs.inspect(path), path),
+    "inspect": lambda path: told(replace(rs.inspect(path), layers={}), path),
     "stats": lambda path: told(rs.stats(path, group_column="group"), path),
     "stats in processes": lambda path: told(rs.stats(path, engine=Processes(2)), path),
     "stats of a selection": lambda path: told(rs.stats(rs.open(path)[3:20]), path),

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.writing import list_layers
 
 COUNT = 40
 
@@ -185,3 +186,69 @@ def test_the_commands(out: Path, tmp_path: Path) -> None:
     ]
     for arguments in wrong:
         run("layers", *arguments, code=2)
+
+
+def test_a_layer_in_the_place_of_another(out: Path, tmp_path: Path) -> None:
+    """Records without a new value keep the old layer's; later layers stay above it."""
+    on, options = "id", {"on": "id", "allow_missing": True}
+    first = write_table(tmp_path / "1.csv", [{"id": n, "score": n} for n in range(COUNT)])
+    second = write_table(tmp_path / "2.csv", [{"id": n, "score": 100 + n} for n in range(5)])
+    third = write_table(tmp_path / "3.csv", [{"id": n, "score": 200 + n} for n in range(3)])
+    rs.add_layer(out, first, name="a", on=on)
+    before = rs.open(out).schema
+    rs.add_layer(out, second, name="b", **options)
+    report = rs.add_layer(out, third, name="a", overwrite=True, **options)
+    assert any("'b'" in notice for notice in report.notices)  # it hides the new ones
+    assert [layer["name"] for layer in list_layers(out).layers] == ["a", "b"]
+    assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39)] == [100, 104, 5, 39]
+    rs.remove_layer(out, "b")
+    assert [by_id(out)[n]["score"] for n in (0, 2, 3, 4, 39)] == [200, 202, 103, 104, 39]
+    assert rs.open(out).schema.columns.keys() == before.columns.keys()
+    assert rs.verify(out, deep=True).is_good
+    rs.remove_layer(out, "a")
+    assert "score" not in rs.open(out).schema.columns
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_classes_that_are_named_by_numbers(tmp_path: Path, suffix: str) -> None:
+    """Cells of CSV are names; numbers of JSON are labels."""
+    rs.pack(rs.Rows({"id": n, "image/class/label": n} for n in range(2)), tmp_path / "out")
+    manifest = json.loads((tmp_path / "out/dataset.json").read_text())
+    manifest["class_names"] = ["1", "2"]
+    (tmp_path / "out/dataset.json").write_text(json.dumps(manifest))
+    rows = [{"id": 0, "label": 1}, {"id": 1, "label": 1}]
+    table = tmp_path / f"t.{suffix}"
+    if suffix == "csv":
+        write_table(table, rows)
+    else:
+        table.write_text("\n".join(map(json.dumps, rows)))
+    columns = {"image/class/label": "label"}
+    report = rs.add_layer(tmp_path / "out", table, name="a", on="id", features=columns)
+    expected = 0 if suffix == "csv" else 1
+    assert {row["image/class/label"] for row in by_id(tmp_path / "out").values()} == {expected}
+    assert any("names" if suffix == "csv" else "labels" in notice for notice in report.notices)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "expected"),
+    [
+        ("id;name\n0;Gr\u00f6\u00dfe\n1;b", "cp1252", "Gr\u00f6\u00dfe"),
+        ("id,name\n0,a\n1,b", "utf-16", "a"),
+    ],
+)
+def test_encodings(tmp_path: Path, text: str, encoding: str, expected: str) -> None:
+    rs.pack(rs.Rows({"id": n} for n in range(2)), tmp_path / "out")
+    (tmp_path / "t.csv").write_text(text, encoding=encoding)
+    rs.add_layer(tmp_path / "out", tmp_path / "t.csv", name="a", on="id", encoding=encoding)
+    assert by_id(tmp_path / "out")[0]["name"].decode() == expected
+
+
+@pytest.mark.parametrize("other", ["Pets/0.JPG", "pets/0.jpg ", "pets/0.jpg"])
+def test_keys_that_are_written_in_other_ways(out: Path, tmp_path: Path, other: str) -> None:
+    rows = [{"file": other if n == 0 else f"pets/{n}.jpg", "x": n} for n in range(COUNT)]
+    table = write_table(tmp_path / "t.csv", rows)
+    options = {"name": "a", "on": "image/filename=file", "allow_missing": True}
+    notices = rs.add_layer(out, table, **options).notices
+    assert any(repr(other) in notice and "differ only" in notice for notice in notices) == (
+        other != "pets/0.jpg"
+    )
