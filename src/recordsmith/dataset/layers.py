@@ -27,7 +27,10 @@ from recordsmith.format.wire import (
 from recordsmith.support.buffers import as_view, offsets_from_lengths
 
 LAYERS_FOLDER = "layers"
-LAYER_REMEDY = "Fetch it again, or take the layer away with `recordsmith layers remove`."
+LAYER_REMEDY = (
+    "It is the file of a layer: fetch it again, make it again with `recordsmith layers add "
+    "--overwrite`, or take the layer away with `recordsmith layers remove`."
+)
 
 ShardKey: TypeAlias = tuple[int, int]
 """What a layer knows a shard by: its CRC-32C and its size in bytes."""

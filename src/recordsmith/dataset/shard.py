@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any
 
@@ -51,6 +51,7 @@ from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
+    MissingFileError,
     OptionError,
     accessing,
     located,
@@ -151,7 +152,17 @@ class Shard:
 
     def open_read(self) -> ObjectReader:
         """Open the file for reading; over a network, in the version of `info`."""
-        return self.location.open_read(self.info() if self.is_remote else None)
+        with self._advising_to_open_again():
+            return self.location.open_read(self.info() if self.is_remote else None)
+
+    @contextmanager
+    def _advising_to_open_again(self) -> Iterator[None]:
+        try:
+            yield
+        except MissingFileError as error:
+            if self.features:  # files of shards keep their names
+                error.advise("If a job has changed the layers meanwhile, open the dataset again.")
+            raise
 
     @property
     def compression(self) -> Compression:
@@ -556,7 +567,7 @@ class Shard:
 
     def open_frames(self) -> OpenFrames:
         """Return what reads frames of the file at random."""
-        with self._lock:
+        with self._lock, self._advising_to_open_again():
             if self._frames is None:
                 if self.is_held:
                     return self._held()

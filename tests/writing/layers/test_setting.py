@@ -252,3 +252,14 @@ def test_keys_that_are_written_in_other_ways(out: Path, tmp_path: Path, other: s
     assert any(repr(other) in notice and "differ only" in notice for notice in notices) == (
         other != "pets/0.jpg"
     )
+
+
+def test_rows_without_any_cell_do_not_count(out: Path, tmp_path: Path) -> None:
+    rows = [{"id": n, "x": n, "y": "a"} for n in range(COUNT)]
+    table = write_table(tmp_path / "t.csv", rows)
+    table.write_text(table.read_text() + ",,\n,,\n")
+    assert rs.add_layer(out, table, name="a", on="id").missing_count == 0
+    table.write_text(table.read_text() + ",,b\n")
+    with pytest.raises(rs.OptionError) as caught:
+        rs.add_layer(out, table, name="b", on="id")
+    assert caught.value.option == "allow_missing"

@@ -208,6 +208,7 @@ class _Join:
                 lengths[with_value] = keys.lengths
             hashes[with_value] = _hashes(keys)
             has_key[numbers] = is_given & (column.lengths == 1)
+        self._has_key = has_key
         self._map = self._file.map() if lengths.any() else None
         self._offsets = offsets_from_lengths(lengths)
         del lengths
@@ -307,9 +308,13 @@ class _Join:
     def problems(self) -> Iterator[str]:
         """Yield what has no partner; raise OptionError if nothing has one."""
         unused = np.flatnonzero(~self.is_used)
+        keyless = unused[~self._has_key[unused]]
+        for places in self.rows.pieces(keyless):  # such as those that Excel leaves at the end
+            self.is_used[keyless[places]] = self.rows.are_blank(keyless[places])
+        unused = unused[~self.is_used[unused]]
         shown = [self._key_text(row) for row in unused[:SHOWN].tolist()]
         where = f"in {self.rows.location}"
-        if not self.is_used.any():
+        if (self.row_of_record < 0).all():
             raise OptionError(
                 f"no record has a row {where}: records have keys such as "
                 f"{first_of(self._unmatched[:2], 2)}; rows {first_of(shown[:2], 2)}",

@@ -307,6 +307,13 @@ class TableFeatures:
             decoded[name] = column, is_given
         return decoded
 
+    def are_blank(self, rows: Int64Array) -> Mask:
+        """Whether no cell of a row has a value."""
+        are_blank = np.ones(len(rows), np.bool_)
+        for _, is_given in self.decode(rows, self.kinds).values():
+            are_blank &= ~is_given
+        return are_blank
+
     def encode(self, rows: Int64Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
         """Return an Example with the values of each row, end to end, and offsets; -1: an empty one.
 
