@@ -137,6 +137,16 @@ class ConnectorContract:
         write_dataset(folder)
         return folder
 
+    def test_rows_with_a_layer(self, connector: Connector, tmp_path: Path) -> None:
+        write_dataset(tmp_path / "out")
+        import pyarrow as pa
+
+        doubled = pa.table({"id": range(COUNT), "score": [float(n) for n in range(COUNT)]})
+        rs.add_layer(tmp_path / "out", doubled, name="doubled", on="id")
+        read = connector.read(str(tmp_path / "out"))
+        assert read["score"].to_pylist() == [float(number) for number in range(COUNT)]
+        assert read["name"].to_pylist() == [row(number)["name"] for number in range(COUNT)]
+
     def test_rows(self, connector: Connector, folder: Path) -> None:
         stored = rs.open(folder).to_arrow(restore_types=False).read_all()
         assert connector.read(folder).to_pylist() == stored.to_pylist()
