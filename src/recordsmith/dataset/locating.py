@@ -516,7 +516,8 @@ def _locate_finished(folder: ListedFolder) -> Located:
         if not renames and (located.missing or not all(file.has_listed_size for file in files)):
             folder = ListedFolder(location)
             located = _packed(location, manifest, folder)
-        latest = read_manifest(location) if located.missing else None
+        of_layers = any(missing.location.parent != location for missing in located.missing)
+        latest = read_manifest(location) if of_layers else None
         if latest is not None and latest.to_bytes() != manifest.to_bytes():  # changed meanwhile
             return _locate_finished(ListedFolder(location))
         return _compare_names(located, folder, MANIFEST_NAME)
