@@ -201,8 +201,17 @@ def test_a_layer_in_the_place_of_another(out: Path, tmp_path: Path) -> None:
     assert any("'b'" in notice for notice in report.notices)  # it hides the new ones
     assert [layer["name"] for layer in list_layers(out).layers] == ["a", "b"]
     assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39)] == [100, 104, 5, 39]
+    rs.reshard(out, tmp_path / "more", where="id < 2")
+    edits = {"drop": ["id", "score"], "add": {"id": 40}, "where": "id == 0"}
+    rs.edit(tmp_path / "more", tmp_path / "new", **edits)
+    rs.append(tmp_path / "new", out, allow_missing=True)  # a shard without layers
+    fourth = write_table(tmp_path / "4.csv", [{"id": n, "score": 300 + n} for n in range(39, 41)])
+    rs.add_layer(out, fourth, name="a", overwrite=True, **options)
+    assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39, 40)] == [100, 104, 5, 39, 340]
+    rs.reshard(out, tmp_path / "whole")
+    assert rs.open(tmp_path / "whole").schema == rs.open(out).schema
     rs.remove_layer(out, "b")
-    assert [by_id(out)[n]["score"] for n in (0, 2, 3, 4, 39)] == [200, 202, 103, 104, 39]
+    assert [by_id(out)[n]["score"] for n in (0, 2, 3, 4, 39)] == [100, 102, 103, 104, 339]
     assert rs.open(out).schema.columns.keys() == before.columns.keys()
     assert rs.verify(out, deep=True).is_good
     rs.remove_layer(out, "a")

@@ -289,6 +289,8 @@ class _Change:
                 class_names=joined.class_names,
                 arrow_schema=None,
             )
+            if any(len(one.shards) < len(layer.shards) for one in above):
+                made = self._surveyed(claimed, made)
             self._publish(claimed, made, base)
         return LayerReport.from_manifest(self.folder, self.name, made)
 
@@ -337,6 +339,13 @@ class _Change:
         if note.command != self._identity(note.base):
             raise publishing.interrupted_error(self.folder)
         return publishing.finish_interrupted(self.folder, note)
+
+    def _surveyed(self, folder: Location, manifest: Manifest) -> Manifest:
+        """Return the manifest with the schemas that its records have, of which all are read."""
+        schemas = _survey_splits(open_packed(folder, manifest), self.workers)
+        return dataclasses.replace(
+            manifest, schema=Schema.merged(schemas.values()), schemas=schemas
+        )
 
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
