@@ -207,23 +207,22 @@ def _layer(rng: np.random.Generator, out: Path, new: Path, model: Model, step: i
     """Values of some records or of all, by key or by position, of new features or old ones."""
     replaced = str(rng.choice([*model.layers])) if model.layers and rng.random() < 0.3 else ""
     name = replaced or f"layer{step}"
-    left = model._replace(layers={n: rows for n, rows in model.layers.items() if n != replaced})
     keys = [["label"], [f"n{step}"], ["label", "v2"], ["n0"]][int(rng.integers(4))]
     by_position, share = rng.random() < 0.5, float(rng.choice([0.6, 1.0]))
     given = {
         row["id"]: {key: int(rng.integers(3, 12)) for key in keys}
-        for row in left.listed
+        for row in model.listed
         if rng.random() < share
     }
     table = [
         {"key": position if by_position else row["id"], **given[row["id"]]}
-        for position, row in enumerate(left.listed)
+        for position, row in enumerate(model.listed)
         if row["id"] in given
     ]
     _table(new.with_suffix(".csv"), [table[n] for n in rng.permutation(len(table))])
-    kept = {  # a record without a row keeps what it has
+    kept = {  # a record without a row keeps what it has, also in the layer that is replaced
         row["id"]: given.get(row["id"], {key: row[key] for key in keys if key in row})
-        for row in left.listed
+        for row in model.listed
     }
     change = lambda: add_layer(  # noqa: E731
         out,
@@ -234,7 +233,7 @@ def _layer(rng: np.random.Generator, out: Path, new: Path, model: Model, step: i
         allow_missing=True,
         threads=1,
     )
-    return Change(change, left._replace(layers={**left.layers, name: kept}))
+    return Change(change, model._replace(layers={**model.layers, name: kept}))  # in its place
 
 
 def _table(path: Path, rows: list[Row]) -> None:
