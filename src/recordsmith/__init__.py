@@ -48,8 +48,7 @@ _HOMES = {
     "viewing": "draw_batch save_html sheet view",
     "writing": (
         "Edits PackPlan add_layer append edit edit_in_place finish forecast history pack plan "
-        "recover remove_layer "
-        "reshard run salvage"
+        "recover remove_layer reshard run salvage"
     ),
 }
 _MODULES = ("engines",)

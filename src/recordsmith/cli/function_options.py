@@ -112,7 +112,6 @@ FORMS: Mapping[str, Form] = {
         is_list=True,
     ),
     "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),
-    "name": Form("NAME"),
     "on": Form("KEY[=COLUMN]"),
     "reason": Form("TEXT"),
     "replace": Form("FILE"),

@@ -63,9 +63,9 @@ def layers(
     """
     if action not in _ACTIONS:
         raise OptionError(f"unknown action {action!r}; expected add, list or remove", remedy=_USAGE)
-    wrong = [*options, *(["on"] if on is not None else ())] if action != "add" else []
-    for known in wrong:
-        raise OptionError(f"{option(known)} is for `recordsmith layers add`", option=known)
+    of_add = [*options, *(["on"] if on is not None else ())]
+    if of_add and action != "add":
+        raise OptionError(f"{option(of_add[0])} is for `recordsmith layers add`", option=of_add[0])
     if (action == "add") != (table is not None):
         raise OptionError(
             "missing argument TABLE" if table is None else f"unexpected argument: {table}",

@@ -11,7 +11,7 @@ and those that the manifest lists are all there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -73,11 +73,6 @@ class Layer(msgspec.Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         return sum(shard.size_bytes for shard in self.shards.values())
-
-    def of(self, shards: Iterable[ShardEntry]) -> Layer:
-        """Return the layer with only what belongs to these shards of the dataset."""
-        kept = {shard.key: self.shards[shard.key] for shard in shards if shard.key in self.shards}
-        return msgspec.structs.replace(self, shards=kept)
 
     def to_json(self) -> dict[str, Any]:
         return {

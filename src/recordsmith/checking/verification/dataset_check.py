@@ -295,7 +295,7 @@ def _check_files(
     results = [read(shard.alone(), None), *(read(layer, of_layers) for layer in shard.layers)]
     for findings, summary, _ in results[1:]:
         if summary is not None and summary.payload not in (None, "Example"):
-            problem = "the records of a layer are no Examples"
+            problem = "the records of a layer are not Examples"
             findings.add([CorruptDataError(Defect.NOT_AN_EXAMPLE, problem, found=summary.payload)])
     are_as_listed = all(
         not (error or own.defects) and (file.entry is None or own.checksum == file.entry.crc32c)

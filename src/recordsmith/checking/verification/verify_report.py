@@ -138,7 +138,7 @@ class VerifyReport(Report):
         self.defect_count += len(listed)
 
     def add_shard(self, shard: ShardFindings, *, is_of_layer: bool = False) -> None:
-        """Add what was found in a shard, or in the file of a layer, whose records are no others."""
+        """Add what was found in a shard, or in the file of a layer, which adds no records."""
         if not is_of_layer:
             self.shards.append(shard)
             self.shard_count += 1

@@ -97,6 +97,20 @@ def check_folder(folder: Location) -> None:
     raise OptionError(f"{folder} is a file", option="out", value=str(folder), expected="a folder")
 
 
+def packed_manifest(folder: Location) -> Manifest:
+    """Return the manifest of a dataset; OptionError if there is none."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise OptionError(
+            f"{folder} has no {MANIFEST_NAME}",
+            option="path",
+            value=str(folder),
+            remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
+            "reshard` makes one of other files.",
+        )
+    return manifest
+
+
 @contextmanager
 def locked_folder(folder: Location, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
     """Lock the folder for this job, and remove it at the end if it is new and empty.

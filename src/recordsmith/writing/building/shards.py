@@ -27,6 +27,7 @@ from recordsmith.dataset import (
     ColumnsOrigin,
     ColumnSurvey,
     Manifest,
+    Shard,
     ShardEntry,
     ShardWriter,
     column_pieces,
@@ -44,6 +45,7 @@ from recordsmith.support.errors import (
     FileAccessError,
     MissingFileError,
     accessing,
+    located,
 )
 from recordsmith.support.work import WorkerPool
 from recordsmith.writing.building.claims import ClaimedStore
@@ -344,6 +346,18 @@ def _undisturbed(location: Location, read: Callable[[], _Result]) -> _Result:
         except FileAccessError as error:
             if location.store.can_rename or error.errno != errno.ESTALE:
                 raise
+
+
+def survey_shard(shard: Shard) -> Schema:
+    """Return the schema of the records of a shard with its layers, which are all read."""
+    survey = SchemaSurvey()
+    for block in shard.alone().blocks():
+        with located(shard.location, block.position):
+            survey.update(block.buffer, block.starts, block.lengths)
+    schema = survey.finish()
+    for layer in shard.layers:
+        schema = schema.covered(survey_shard(layer))
+    return schema.packed()
 
 
 def survey_written(writer: ShardWriter, keys: Collection[str] = ()) -> Schema:

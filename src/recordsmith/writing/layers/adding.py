@@ -24,17 +24,17 @@ from recordsmith.dataset import (
     is_valid_file_name,
     open_packed,
     read_begun_note,
-    read_manifest,
 )
-from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.format.example import Schema
 from recordsmith.format.example.keys import is_class_key
 from recordsmith.sources import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.errors import FileAccessError, OptionError, located, option
+from recordsmith.support.errors import FileAccessError, OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
+from recordsmith.writing.building.shards import survey_shard
 from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 
@@ -204,15 +204,7 @@ def list_layers(path: PlaceLike) -> LayersReport:
 
 def _manifest_of(folder: Location) -> tuple[Manifest, str]:
     """Return the manifest of a dataset, and its digest."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise OptionError(
-            f"{folder} has no {MANIFEST_NAME}",
-            option="path",
-            value=str(folder),
-            remedy="Pass the folder of a dataset that recordsmith has written; `recordsmith "
-            "reshard` makes one of other files.",
-        )
+    manifest = publishing.packed_manifest(folder)
     return manifest, fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
 
 
@@ -461,12 +453,3 @@ def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:
     ):
         parts[shard.split].append(schema)
     return {split: Schema.merged(schemas) for split, schemas in parts.items()}
-
-
-def survey_shard(shard: Shard) -> Schema:
-    """Return the schema of the records of a shard."""
-    survey = SchemaSurvey()
-    for block in shard.blocks():
-        with located(shard.location, block.position):
-            survey.update(block.buffer, block.starts, block.lengths)
-    return survey.finish().packed()

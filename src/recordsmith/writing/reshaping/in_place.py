@@ -44,7 +44,6 @@ from recordsmith.format.example import (
     FeatureSpec,
     RaggedArray,
     Schema,
-    SchemaSurvey,
     keys,
 )
 from recordsmith.format.example.spans import select_features
@@ -64,7 +63,7 @@ from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.claims import note_files
 from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
-from recordsmith.writing.building.shards import ShardResult
+from recordsmith.writing.building.shards import ShardResult, survey_shard
 from recordsmith.writing.layers.files import check_apart, layer_file, layers_over, write_layer_file
 from recordsmith.writing.reshaping.append import (
     check_class_files,
@@ -564,7 +563,7 @@ class _InPlaceJob:
             )
         schemas = _schemas(manifest, inputs, written)
         if new is not None:
-            schema = Schema.merged(map(_survey, new.shards))
+            schema = Schema.merged(map(survey_shard, new.shards))
             check_schemas_match(
                 manifest.schema, schema, allow_missing=False, what="new", layers=layers
             )
@@ -751,23 +750,17 @@ def _schemas(
         numbers = [n for n, shard in enumerate(inputs.shards) if shard.split == split]
         after = [written[number].schema for number in numbers if number in written]
         if known is not None and after:
-            before = [_survey(inputs.shards[number]) for number in numbers if number in written]
+            before = [
+                survey_shard(inputs.shards[number]) for number in numbers if number in written
+            ]
             known = known.replacing(Schema.merged(before), Schema.merged(after))
         if known is None:
-            rest = [_survey(inputs.shards[number]) for number in numbers if number not in written]
+            rest = [
+                survey_shard(inputs.shards[number]) for number in numbers if number not in written
+            ]
             known = Schema.merged([*rest, *after])
         schemas[split] = known
     return schemas
-
-
-def _survey(shard: Shard) -> Schema:
-    survey = SchemaSurvey()
-    for block in shard.alone().blocks():
-        survey.update(block.buffer, block.starts, block.lengths)
-    schema = survey.finish()
-    for layer in shard.layers:
-        schema = schema.covered(_survey(layer))
-    return schema
 
 
 def _check_not_empty(inputs: Inputs, changes: _Changes, new: Inputs | None) -> None:

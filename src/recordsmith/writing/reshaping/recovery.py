@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recordsmith.dataset import MANIFEST_NAME, BegunNote, read_begun_note, read_manifest
+from recordsmith.dataset import BegunNote, read_begun_note, read_manifest
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
@@ -113,14 +113,7 @@ def history(path: PlaceLike) -> HistoryReport:
             print(change["command"], change.get("removed"))
     """
     folder = as_folder(path)
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise OptionError(
-            f"{folder} has no {MANIFEST_NAME}",
-            option="path",
-            value=str(folder),
-            remedy="Pass the folder of a dataset that recordsmith has written.",
-        )
+    manifest = publishing.packed_manifest(folder)
     made = {key: value for key, value in manifest.provenance.items() if key in _OF_ITS_MAKING}
     source = manifest.provenance.get("source")
     if isinstance(source, Mapping) and isinstance(source.get("kind"), str):
