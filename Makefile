@@ -77,7 +77,7 @@ check: $(VENV)/lint-extras
 	$(RUN)/lint-imports
 	$(RUN)/python tests/language.py
 
-# fails if a link or an anchor is wrong
+# also writes llms.txt; fails if a link or an anchor is wrong
 docs: $(VENV)/installed
 	$(STEP) 'Install what builds the site' $(PIP) 'recordsmith[docs]'
 	@$(RUN)/python docs/site/pages.py

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "docs", "examples", "benchmarks", "tests")
+FOLDERS = ("src", "docs", "examples", "benchmarks", "skills", "tests")
 
 INSTEAD = {
     r"pictures?": "image",

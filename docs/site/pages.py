@@ -5,17 +5,19 @@
 
 These are the pages of `docs`, the reference from the docstrings and from the command line, and the
 files elsewhere in the repository that a page links to, such as example programs: so the site is
-complete offline.
+complete offline. `llms.txt`, the index for language models, is written to the root as well.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from os.path import normpath, relpath
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -76,6 +78,27 @@ WITH_MEMBERS = (
 MODULES = "torch lightning jax tensorflow keras grain polars duckdb ray spark beam"
 """Modules for other libraries, each a page of the reference."""
 
+FACTS = """\
+# recordsmith
+
+> TFRecord datasets without TensorFlow: pack images, masks, boxes and tables into TFRecord files,
+> verify and repair any TFRecord file, query and change it, and train from it in PyTorch, JAX,
+> TensorFlow or Keras.
+
+- Install it from a checkout of this repository: `pip install '.[standard]'`; it is not on PyPI.
+  What needs another extra (`torch`, `jax`, `duckdb`, `remote`, …) prints the line that installs it.
+- In Python: `import recordsmith as rs`. The main functions are `rs.pack`, `rs.open`, `rs.Loader`,
+  `rs.verify`, `rs.reshard` and `rs.export`.
+- On the command line: `recordsmith detect`, `lint`, `pack`, `verify`, `inspect`, `head`, `reshard`,
+  `edit`, `export`. With `--json` most print one document. They exit with 0 for success, 1 if the
+  data has defects or is not as expected, 2 if the command is wrong.
+- The reference is in the program: `recordsmith COMMAND --help` and `help(rs.Loader)`; most options
+  have the same name in both.
+- Copy commands for the usual tasks from [the skill](skills/recordsmith/SKILL.md), or start with
+  [the README](README.md) and [the index of all pages](docs/README.md).
+"""
+"""What a reader of the index alone needs first."""
+
 
 def main() -> None:
     """Write all pages, and the configuration with the navigation."""
@@ -99,7 +122,8 @@ def main() -> None:
     CONFIG.write_text(config.replace(GENERATED, sections), "utf-8")
     for name in ("site.css", "worker.js"):
         write(f"assets/{name}", (REPOSITORY / "docs" / "site" / name).read_bytes())
-    write("llms.txt", llms())
+    write("llms.txt", llms(of_site=True))
+    (REPOSITORY / "llms.txt").write_text(llms(), "utf-8")
     archive_corpus()
 
 
@@ -142,26 +166,53 @@ def _path_of(item: dict[str, Any]) -> str:
     return " ".join(item.get("path", ())) or str(PurePosixPath(item["location"]).parent)
 
 
-def llms() -> str:
-    """The list of pages for language models, as https://llmstxt.org describes it."""
-    lines = [
-        "# recordsmith",
-        "",
-        "> TFRecord datasets without TensorFlow: pack images, masks, boxes and tables into",
-        "> TFRecord files, verify and repair any TFRecord file, query it, and train from it.",
-        "",
-        "## Pages",
-        "",
-    ]
-    for path in sorted(OUT.rglob("*.md")):
-        name = path.relative_to(OUT).as_posix()
-        title, _, text = path.read_text("utf-8").removeprefix("# ").partition("\n")
-        first = re.split(r"\n\n|\n#|(?<=\.)\s", text.strip())[0].replace("\n", " ")
-        is_prose = first[:1].isalpha() and not name.startswith("project/examples")
-        lines.append(
-            f"- [{title}]({name.removesuffix('.md')}.html)" + (f": {first}" if is_prose else "")
-        )
-    return "\n".join(lines) + "\n"
+def llms(*, of_site: bool = False) -> str:
+    """The index of the documentation for language models, as https://llmstxt.org describes it.
+
+    In the repository, links lead to Markdown; commands and names have pages only in the site.
+    """
+
+    def link(name: str) -> str:
+        return site_path(name).removesuffix(".md") + ".html" if of_site else name
+
+    def generated(title: str, path: str, text: str) -> str:
+        path = f"reference/{path.lower().replace(' ', '-')}.html"
+        return f"- {f'[{title}]({path})' if of_site else title}: {text}\n"
+
+    text = re.sub(LINK, lambda match: f"{match[1]}({link(match[2])})", FACTS)
+    known = set()
+    sections = (REPOSITORY / "docs" / "README.md").read_text("utf-8").split("\n## ")[1:]
+    for section in sections:
+        text += f"\n## {section.partition(chr(10))[0]}\n\n"
+        for target in re.findall(r"\]\(([^)#:]+\.md)\)", section):
+            name = normpath(PurePosixPath("docs", target))
+            if name not in known:
+                known.add(name)
+                title, sentence = title_and_summary((REPOSITORY / name).read_text("utf-8"))
+                text += f"- [{title}]({link(name)}): {sentence}\n"
+    text += "\n## Commands\n\n"
+    for name, summary in COMMANDS.items():
+        text += generated(f"`recordsmith {name}`", f"commands/{name}", summary)
+    text += "\n## Names in Python\n\n"
+    for title, names in PYTHON.items():
+        listed = ", ".join(f"`rs.{name}`" for name in names.split())
+        text += generated(title, f"python/{title}", listed)
+    for name in MODULES.split():
+        module = find_spec(f"recordsmith.{name}")  # not imported, as it needs its framework
+        assert module is not None
+        assert module.origin is not None
+        docstring = ast.get_docstring(ast.parse(Path(module.origin).read_text("utf-8")))
+        summary = (docstring or "").partition("\n\n")[0].replace("\n", " ")
+        text += generated(f"`recordsmith.{name}`", f"python/{name}", summary)
+    return text
+
+
+def title_and_summary(page: str) -> tuple[str, str]:
+    """The heading of a page, and the sentence after it without its links."""
+    title, _, text = page.removeprefix("# ").partition("\n")
+    paragraph = text.strip().partition("\n\n")[0].replace("\n", " ")
+    sentence = re.split(r"(?<=\.) (?=[A-Z`\[])", paragraph)[0]
+    return title, re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence)
 
 
 def archive_corpus() -> None:
