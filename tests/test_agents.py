@@ -54,8 +54,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     patients = [f"p{number // 5}" for number in range(40)]
     kinds = ["cat" if number % 3 else "dog" for number in range(40)]
     write_table("measurements.csv", ("patient", patients), ("species", kinds), ("mm", range(40)))
-    rs.pack("flowers", "damaged", splits={"train": 0.7, "validation": 0.3})
-    with Path("damaged", "train-00000-of-00001.tfrecord").open("r+b") as shard:
+    rs.pack("flowers", "damaged", splits={"train": 0.7, "validation": 0.3}, stratify=True, shards=2)
+    with Path("damaged", "train-00000-of-00002.tfrecord").open("r+b") as shard:
         shard.seek(3000)
         shard.write(bytes(9))
     return tmp_path
@@ -81,7 +81,8 @@ def test_the_skill_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {language for language, _ in BLOCKS} == {"sh", "python"}
     assert shown.total() >= 5
     assert shown <= Counter(capsys.readouterr().out.splitlines())
-    assert len(rs.open("rescued")) == 59
+    assert len(rs.open("missing")) == 1
+    assert len(rs.open("rescued")) == 60
     assert len(rs.open("unique")) == len(rs.open("clean")) == 18
     assert set(rs.open("out").read_columns(["image/filename"])["image/filename"]) & {
         b"rose/7.jpg",
@@ -114,9 +115,8 @@ def test_the_skill_has_the_form_of_a_skill() -> None:
     assert set(fields) == {"name", "description"}
     assert fields["name"] == SKILL.parent.name
     assert 200 < len(fields["description"]) <= 1024
-    # tokenizers keep common words whole: pieces of four letters and single signs are more
-    tokens = re.findall(r"[^\W_]{1,4}|[^\s\w]|_", body)
-    assert len(tokens) < 5000
+    # of four tokenizers, GPT-2's makes the most tokens of it, one of 3.1 characters
+    assert len(body) / 3 < 5000
     assert re.findall(r"^\*\*(\d+)\. ", body, re.MULTILINE) == [str(n) for n in range(1, 21)]
 
 
