@@ -82,6 +82,7 @@ def browser() -> Any:
 def test_no_page_is_cut(browser: Any, width: int) -> None:
     """Wide tables and code scroll in boxes of their own; at 1440 pixels, no table has to."""
     page = browser.new_page(viewport={"width": width, "height": 900})
+    page.route("**/search.js", lambda route: route.abort())  # of megabytes, for each page
     for path in sorted(SITE.rglob("*.html")):
         page.goto(path.as_uri())
         found = page.evaluate(MEASURE)
