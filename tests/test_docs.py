@@ -235,7 +235,12 @@ def test_the_readmes_image_is_what_the_demo_draws(tmp_path: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) <= 150
+    """And no wider than a window, with one table of rivals that can be taken in."""
+    lines = FIRST_HALF.splitlines()
+    assert len(lines) <= 100
+    assert len(FIRST_HALF.split()) <= 900
+    assert max(map(len, lines)) <= 120
+    assert len(re.findall(r"^\|", README, re.MULTILINE)) <= 2 + 8
 
 
 def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
