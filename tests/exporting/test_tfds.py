@@ -187,8 +187,9 @@ def _episode(images: ModuleType, length: int, **more: Any) -> dict[str, Any]:
 
 def test_episodes_get_the_features_of_rlds(write: Any, images: ModuleType, tmp_path: Path) -> None:
     lists = {"steps/x/ragged_flat_values": [1], "steps/x/ragged_row_lengths_0": [0, 1, 0]}
-    episodes = [_episode(images, 4), _episode(images, 3, **lists)]
-    report = rs.export(write(train=episodes), tmp_path / "out", "tfds")
+    empty = {"steps/empty": []}
+    episodes = [_episode(images, 4, **empty), _episode(images, 3, **lists, **empty)]
+    report = rs.export(write({"steps/empty": "int64"}, train=episodes), tmp_path / "out", "tfds")
     assert _features(tmp_path / "out") == {
         "steps": {
             "of each step": {
@@ -205,6 +206,7 @@ def test_episodes_get_the_features_of_rlds(write: Any, images: ModuleType, tmp_p
         "episode_metadata": {"file_path": ("Text", (), None)},
     }
     assert report.dropped_features == dict.fromkeys(lists, 1)
+    assert report.problems == ["'steps/empty' has no values and is left out"]
     rs.pack(rs.Tfds(tmp_path / "out"), tmp_path / "again", shuffle=False)
     again = list(rs.open(tmp_path / "again"))
     assert [len(record["steps/action"]) for record in again] == [8, 6]

@@ -451,10 +451,11 @@ class _FeaturesBuilder:
                     "needs one",
                     remedy="Remove the feature with `recordsmith edit --drop`.",
                 )
-            if feature.kind == "none":
+            of_steps = self._steps if path.startswith(_STEPS) else None
+            if feature.kind == "none" or (of_steps is not None and not feature.max_length):
                 self._problems.append(f"{path!r} has no values and is left out")
-            elif self._steps is not None and path.startswith(_STEPS):
-                steps[path.removeprefix(_STEPS)] = self._step(path, feature, self._steps)
+            elif of_steps is not None:
+                steps[path.removeprefix(_STEPS)] = self._step(path, feature, of_steps)
             elif has_objects and path.startswith(f"{_OBJECTS}/"):
                 name = path.removeprefix(f"{_OBJECTS}/")
                 box = {"bboxFormat": BOX_FORMAT}
