@@ -302,6 +302,8 @@ def test_the_page_about_hugging_face_runs(
 _NEEDED = {
     "metric-learning": ["torch"],
     "earth-engine": ["torch"],
+    "kaggle-tpu": ["torch"],
+    "openvla-octo": ["av", "pyarrow"],
     "parquet": ["pandas"],
     "video-frames": ["torch"],
     "view": ["uvicorn", "starlette"],
@@ -309,10 +311,25 @@ _NEEDED = {
 }
 
 
-@pytest.mark.parametrize("name", ["duplicates", "new-labels", "remove-photographs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "duplicates",
+        "new-labels",
+        "remove-photographs",
+        "audio",
+        "dicom-nifti-geotiff",
+        "kaggle-tpu",
+        "openvla-octo",
+        "serialized-tensors",
+        "youtube-8m",
+    ],
+)
 def test_code_and_commands_run_in_turn(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for needed in _NEEDED.get(name, ()):
+        pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
     text = page(f"docs/how-to/{name}.md")
     variables: dict[str, Any] = {}
