@@ -76,6 +76,7 @@ class Settings:
 
     repeat: measured rounds; each peer runs once in each.
     tfrecord_python: a Python that has the `tfrecord` package.
+    tfr_reader_python: a Python that has tfr-reader.
     tfx_bsl_python: a Python that has tfx_bsl.
     beam_python: a Python that has recordsmith and apache-beam.
     ray_python: a Python that has recordsmith, Ray and TensorFlow.
@@ -87,6 +88,7 @@ class Settings:
     quick: bool
     repeat: int
     tfrecord_python: str | None = None
+    tfr_reader_python: str | None = None
     tfx_bsl_python: str | None = None
     beam_python: str | None = None
     ray_python: str | None = None

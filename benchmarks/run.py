@@ -44,6 +44,7 @@ _PACKAGES = (
 
 _PYTHONS = {
     "tfrecord": "the tfrecord package, which cannot live next to TensorFlow",
+    "tfr-reader": "tfr-reader, NumPy and Pillow",
     "tfx-bsl": "tfx_bsl, which needs TensorFlow 2.21",
     "beam": "recordsmith, apache-beam and google-crc32c",
     "ray": "recordsmith, ray[data] and tensorflow",

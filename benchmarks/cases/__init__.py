@@ -33,6 +33,7 @@ from cases import (
     pack,
     progressive,
     ray_data,
+    readers,
     remote,
     removal,
     reshard,
@@ -55,6 +56,7 @@ _COMPARED = (
     *arrow.CASES,
     *batches.CASES,
     sequences.CASE,
+    *readers.CASES,
     *write.CASES,
     *verify.CASES,
     *indexing.CASES,
@@ -100,6 +102,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         loader_python.CASE.name: loader_python.report,
         startup.NAME: startup.report,
         spark.NAME: spark.report,
+        readers.DAMAGE: readers.report_damage,
         **remote.REPORTS,
     }
 

@@ -27,8 +27,9 @@ def _features(folder: Path) -> dict[str, Any]:
         (value,) = content.values()
         if name == "FeaturesDict":
             return {key: parsed(item) for key, item in value["features"].items()}
-        if name == "Sequence":
-            return [parsed(value["feature"])]
+        if name in ("Sequence", "Dataset"):
+            item = parsed(value["feature"])
+            return [item] if name == "Sequence" else {"of each step": item}
         shape = tuple(map(int, value.get("shape", {}).get("dimensions", ())))
         found = name, shape, value.get("dtype")
         return (*found, "optional") if value.get("optional") else found
@@ -169,6 +170,72 @@ def test_two_features_of_one_path_are_refused(write: Any, image: Any, tmp_path: 
     folder = write(train=[image("a.jpg", more={"image": 3})])
     with raises(OptionError, value="image"):
         rs.export(folder, tmp_path / "out", "tfds")
+
+
+def _episode(images: ModuleType, length: int, **more: Any) -> dict[str, Any]:
+    return {
+        "steps/observation/image": [images.jpeg(n) for n in range(length)],
+        "steps/observation/state": [0.5] * 3 * length,
+        "steps/action": [0.5] * 2 * length,
+        "steps/reward": [0.5] * length,
+        "steps/is_first": [1] + [0] * (length - 1),
+        "steps/language_instruction": ["open it"] * length,
+        "episode_metadata/file_path": "a",
+        **more,
+    }
+
+
+def test_episodes_get_the_features_of_rlds(write: Any, images: ModuleType, tmp_path: Path) -> None:
+    lists = {"steps/x/ragged_flat_values": [1], "steps/x/ragged_row_lengths_0": [0, 1, 0]}
+    empty = {"steps/empty": []}
+    episodes = [_episode(images, 4, **empty), _episode(images, 3, **lists, **empty)]
+    report = rs.export(write({"steps/empty": "int64"}, train=episodes), tmp_path / "out", "tfds")
+    assert _features(tmp_path / "out") == {
+        "steps": {
+            "of each step": {
+                "observation": {
+                    "image": ("Image", (-1, -1, 3), "uint8"),
+                    "state": ("Tensor", (3,), "float32"),
+                },
+                "action": ("Tensor", (2,), "float32"),
+                "reward": ("Scalar", (), "float32"),
+                "is_first": ("Scalar", (), "bool"),
+                "language_instruction": ("Text", (), None),
+            }
+        },
+        "episode_metadata": {"file_path": ("Text", (), None)},
+    }
+    assert report.dropped_features == dict.fromkeys(lists, 1)
+    assert report.problems == ["'steps/empty' has no values and is left out"]
+    rs.pack(rs.Tfds(tmp_path / "out"), tmp_path / "again", shuffle=False)
+    again = list(rs.open(tmp_path / "again"))
+    assert [len(record["steps/action"]) for record in again] == [8, 6]
+    assert again[0]["steps/observation/image"] == episodes[0]["steps/observation/image"]
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"steps/reward": [0.5] * 4}, SourceError),  # of three steps
+        ({"steps/is_first": []}, SourceError),
+        ({"steps/observation/image": ["WEBP"] * 3}, SourceError),
+        ({"steps/action": [0.5] * 9}, OptionError),  # three in a step, two in the others
+        ({"steps/action": None}, OptionError),
+        ({"steps/reward/of": [0.5] * 3}, OptionError),
+    ],
+)
+def test_steps_that_rlds_cannot_hold_are_refused(
+    write: Any, images: ModuleType, tmp_path: Path, more: dict[str, Any], error: type[Exception]
+) -> None:
+    episodes = [_episode(images, 4), _episode(images, 3, **more)]
+    if episodes[1]["steps/observation/image"] == ["WEBP"] * 3:
+        webp = images.encode(images.noise(8, 8), "WEBP")
+        episodes[1]["steps/observation/image"] = [webp] * 3
+    if "steps/reward/of" in more:
+        episodes[0]["steps/reward/of"] = [0.5] * 4
+    with pytest.raises(error):
+        rs.export(write(train=episodes), tmp_path / "out", "tfds")
+    assert not (tmp_path / "out").exists()
 
 
 def test_shards_have_equal_numbers_of_records(write: Any, tmp_path: Path) -> None:

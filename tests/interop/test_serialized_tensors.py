@@ -72,6 +72,21 @@ def test_all_dtypes(tf: Any, dtype: str) -> None:
             assert check(tf, data) == dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "int64", "bool"])
+def test_the_page_writes_what_tensorflow_writes(tf: Any, dtype: str) -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/serialized-tensors.md"
+    code = page.read_text("utf-8").split("```python\n")[1].partition("\nrandom = ")[0]
+    known: dict[str, Any] = {}
+    exec(code, known)
+    assert dtype in known["TYPES"]
+    for shape in [*SHAPES, (300, 2)]:
+        array = values_of(tf, dtype, shape, np.random.default_rng(0))
+        data = known["serialize_tensor"](array)
+        parsed = tf.io.parse_tensor(data, dtype).numpy()
+        assert (parsed.shape, parsed.tobytes()) == (shape, array.tobytes())
+        assert not array.size or data == tf.io.serialize_tensor(array).numpy()
+
+
 @pytest.mark.parametrize("count", [1500, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_damaged_ones_are_read_as_tensorflow_does_or_refused(tf: Any, count: int) -> None:
     generator = np.random.default_rng(count)

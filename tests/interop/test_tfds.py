@@ -144,6 +144,30 @@ def test_episodes_are_records_of_steps(tfds: Any, episodes: Path, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", [None, RepeatingEngine()])
+def test_episodes_for_tfds(tfds: Any, episodes: Path, tmp_path: Path, engine: Any) -> None:
+    """Packed without the documents of TFDS, and exported again: TFDS reads the same steps."""
+    rs.pack(rs.Tfds(episodes), tmp_path / "packed", shuffle=False)
+    report = rs.export(
+        tmp_path / "packed", tmp_path / "out", "tfds", shard_size_bytes=2000, engine=engine
+    )
+    assert report.problems == []
+    assert {key.split("/")[2] for key in report.dropped_features} == {"tokens"}
+    found, expected = (
+        [
+            {
+                path: values if "packed" not in path else values[1:]  # int64 instead of int32
+                for path, values in record.items()
+                if "tokens" not in path
+            }
+            for record in tfds_data.load(tfds, folder, "train")
+        ]
+        for folder in (tmp_path / "out", episodes)
+    )
+    assert found == expected
+
+
+@pytest.mark.slow
 def test_windows_equal_the_steps_that_tfds_reads(tfds: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     features, records = tfds_data.episodes(tfds, [*random.integers(1, 30, 12).tolist(), 3])

@@ -79,7 +79,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "reading_threads scattered_blocks"
         ),
         "tfds.features": (
-            "BOX BOX_FORMAT CLASSES CLASS_LABEL DICT IMAGE Leaf SCALAR SEQUENCE TENSOR TEXT"
+            "BOX BOX_FORMAT CLASSES CLASS_LABEL DATASET DICT IMAGE Leaf SCALAR SEQUENCE TENSOR TEXT"
         ),
         "tfds.folder": (
             "LABELS_SUFFIX TfdsInfo TfdsSplit find_tfds_folder is_tfds_folder is_tfds_info "

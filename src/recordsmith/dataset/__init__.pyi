@@ -171,6 +171,7 @@ from recordsmith.dataset.tfds.features import BOX as BOX
 from recordsmith.dataset.tfds.features import BOX_FORMAT as BOX_FORMAT
 from recordsmith.dataset.tfds.features import CLASS_LABEL as CLASS_LABEL
 from recordsmith.dataset.tfds.features import CLASSES as CLASSES
+from recordsmith.dataset.tfds.features import DATASET as DATASET
 from recordsmith.dataset.tfds.features import DICT as DICT
 from recordsmith.dataset.tfds.features import IMAGE as IMAGE
 from recordsmith.dataset.tfds.features import SCALAR as SCALAR

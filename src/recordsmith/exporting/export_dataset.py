@@ -157,7 +157,7 @@ def export(
     elif restore_types is False:
         dataset = Dataset(replace(dataset.view, arrow_schema=None))
     names = StandardNames()
-    if "image_key" in exporter.options and not (image_key is None and exporter.copies(dataset)):
+    if "image_key" in exporter.options and not (image_key is None and exporter.keeps_keys(dataset)):
         names = find_standard_names(dataset.view.preview_schema()[0].features, image_key)
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)

@@ -66,8 +66,8 @@ class Exporter(ABC):
             MissingExtraError: the package of the format is not installed.
         """
 
-    def copies(self, dataset: Dataset) -> bool:
-        """Whether the records are written as they are, so that no image is chosen."""
+    def keeps_keys(self, dataset: Dataset) -> bool:
+        """Whether the features keep their keys, so that no image is chosen."""
         return False
 
     def abandon(self) -> None:  # noqa: B027

@@ -242,6 +242,11 @@ def test_a_key_means_what_the_schema_says() -> None:
     [
         ({"x": "lable"}, ALIKE, "'x': no record has 'lable'; did you mean 'label'"),
         ({"x": "nothing"}, UNLIKE, "no record has 'nothing'; it is there"),
+        (
+            {"x": "image/class/label"},
+            schema_of({"image/object/class/label": [1, 2]}),
+            r"in 'image/object/class/label': Boxes\(\)",
+        ),
         ({"x": "kind"}, UNLIKE, "'x': 'kind' has different kinds"),
         (None, UNLIKE, "'kind' has different kinds"),
         ({"x": 5}, ALIKE, r"'x' is 5; expected a feature such as Scalar\(key\), or a key"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.dataset import read_manifest
+from recordsmith.support.errors import OptionError
 from recordsmith.writing import list_layers
 
 COUNT = 40
@@ -190,34 +193,34 @@ def test_the_commands(out: Path, tmp_path: Path) -> None:
 
 
 def test_a_layer_in_the_place_of_another(out: Path, tmp_path: Path) -> None:
-    """Records without a new value keep the old layer's; later layers stay above it."""
-    on, options = "id", {"on": "id", "allow_missing": True}
-    first = write_table(tmp_path / "1.csv", [{"id": n, "score": n} for n in range(COUNT)])
-    second = write_table(tmp_path / "2.csv", [{"id": n, "score": 100 + n} for n in range(5)])
-    third = write_table(tmp_path / "3.csv", [{"id": n, "score": 200 + n} for n in range(3)])
-    rs.add_layer(out, first, name="a", on=on)
-    before = rs.open(out).schema
-    rs.add_layer(out, second, name="b", **options)
-    report = rs.add_layer(out, third, name="a", overwrite=True, **options)
-    assert any("'b'" in notice for notice in report.notices)  # it hides the new ones
+    """Records without a new value keep the old layer's; no later layer has its features."""
+    options = {"on": "id", "allow_missing": True}
+
+    def table(key: str, base: int, ids: Iterable[int]) -> Path:
+        rows = [{"id": n, key: base + n} for n in ids]
+        return write_table(tmp_path / f"{key}{base}.csv", rows)
+
+    rs.add_layer(out, table("score", 0, range(COUNT)), name="a", on="id")
+    rs.add_layer(out, table("other", 0, range(3)), name="b", **options)
+    rs.add_layer(out, table("score", 200, range(3)), name="a", overwrite=True, **options)
     assert [layer["name"] for layer in list_layers(out).layers] == ["a", "b"]
-    assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39)] == [100, 104, 5, 39]
-    rs.reshard(out, tmp_path / "more", where="id < 2")
-    edits = {"drop": ["id", "score"], "add": {"id": 40}, "where": "id == 0"}
-    rs.edit(tmp_path / "more", tmp_path / "new", **edits)
-    rs.append(tmp_path / "new", out, allow_missing=True)  # a shard without layers
-    fourth = write_table(tmp_path / "4.csv", [{"id": n, "score": 300 + n} for n in range(39, 41)])
-    rs.add_layer(out, fourth, name="a", overwrite=True, **options)
-    assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39, 40)] == [100, 104, 5, 39, 340]
+    assert [by_id(out)[n]["score"] for n in (0, 2, 3, 39)] == [200, 202, 3, 39]
+    rs.add_layer(out, table("score", 100, range(5)), name="c", **options)
+    before = read_manifest(out)
+    for key in ("score", "other"):  # with `other`, `a` would be right in itself
+        with pytest.raises(OptionError) as caught:
+            new = table(key, 300, range(10))
+            rs.add_layer(out, new, name="a", overwrite=True, **options)
+        assert caught.value.option == "name"
+    assert read_manifest(out) == before
+    report = rs.add_layer(out, table("more", 400, range(2)), name="a", overwrite=True, **options)
+    assert any("score" in notice for notice in report.notices)
+    assert [by_id(out)[n]["score"] for n in (0, 4, 5, 39)] == [100, 104, 5, 39]  # those of `c`
+    assert {"score", "other", "more"} < {*rs.open(out).schema.columns}
     rs.reshard(out, tmp_path / "whole")
     files = sorted(map(str, (tmp_path / "whole").glob("*.tfrecord")))
     assert rs.open(files).schema == rs.open(out).schema
-    rs.remove_layer(out, "b")
-    assert [by_id(out)[n]["score"] for n in (0, 2, 3, 4, 39)] == [100, 102, 103, 104, 339]
-    assert rs.open(out).schema.columns.keys() == before.columns.keys()
     assert rs.verify(out, deep=True).is_good
-    rs.remove_layer(out, "a")
-    assert "score" not in rs.open(out).schema.columns
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

@@ -15,7 +15,11 @@ from recordsmith.sources import LintCheck, Sample, SampleReader
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.words import count
 
-_SPLIT_AGAIN = "Keep such images in one split: remove one of them, or split again."
+_BY_FILE = (
+    "`--findings FILE` writes the groups; `pack --leave-out @FILE` removes copies, "
+    "`pack --together @FILE` keeps each group in one split."
+)
+_SPLIT_AGAIN = f"Keep such images in one split: {_BY_FILE}"
 
 
 class DuplicateCheck(LintCheck):
@@ -37,13 +41,13 @@ class DuplicateCheck(LintCheck):
         "identical-images",
         "warning",
         "Duplicates are weighted twice in training, and random splits separate them.",
-        "Remove the duplicates.",
+        f"Remove the duplicates: {_BY_FILE}",
     )
     SIMILAR_IMAGES = (
         "similar-images",
         "warning",
         "Images are almost the same, such as frames of a video: random splits separate them.",
-        "Preview the pairs; remove one of them, or keep them in one split.",
+        f"Preview the pairs. {_BY_FILE}",
     )
     ALIKE_IMAGES = (
         "alike-images",

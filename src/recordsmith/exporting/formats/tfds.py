@@ -5,7 +5,8 @@
 
 The image is the feature `image`, its class `label`, its mask `mask`, and its objects are the
 sequence `objects`; other features keep their keys, and their types follow from their values. Raw
-pixels become PNG. Records of a folder of TFDS are copied with its documents.
+pixels become PNG. Episodes get the nested features of RLDS, with `steps` as a dataset of dicts.
+Records of a folder of TFDS are copied with its documents.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from recordsmith.dataset import (
     BOX_FORMAT,
     BOXES,
     CLASSES,
+    DATASET,
     DICT,
     LABELS_SUFFIX,
     SCALAR,
@@ -36,9 +38,11 @@ from recordsmith.dataset import (
     ClassNames,
     Dataset,
     TfdsSplit,
+    find_layout,
     is_tfds_folder,
     read_documents,
     read_info,
+    step_prefix,
 )
 from recordsmith.dataset import CLASS_LABEL as LABEL_FEATURE
 from recordsmith.dataset import IMAGE as IMAGE_FEATURE
@@ -80,6 +84,8 @@ _IMPLIED = {
 _DECODABLE = ("jpeg", "png", "bmp")
 """Formats of images that TensorFlow decodes to one image."""
 
+_STEPS, _RAGGED = "steps/", "/ragged_"
+_FLAGS = tuple(f"{_STEPS}is_{name}" for name in ("first", "last", "terminal"))
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
@@ -93,11 +99,19 @@ def _tfds_folder(dataset: Dataset) -> Location | None:
     return folder if folder is not None and is_tfds_folder(folder) else None
 
 
+def _count_key(dataset: Dataset) -> str | None:
+    """The feature with one value for each step of episodes; None for other records."""
+    schema, _ = dataset.view.preview_schema()
+    if schema.payload != "Example" or step_prefix(schema.features, is_sequence=False) is None:
+        return None
+    return find_layout(dataset, _STEPS, None).count_key
+
+
 class TfdsFiles(RecordFiles):
     options = (*RecordFiles.options, "image_key")
 
-    def copies(self, dataset: Dataset) -> bool:
-        return _tfds_folder(dataset) is not None
+    def keeps_keys(self, dataset: Dataset) -> bool:
+        return _tfds_folder(dataset) is not None or _count_key(dataset) is not None
 
     def inspect(self, dataset: Dataset) -> None:
         self._name = "dataset"
@@ -109,6 +123,7 @@ class TfdsFiles(RecordFiles):
             self._name, self._supervised = info.name, info.supervised
             self._documents = read_documents(folder)
             self.has_payloads = True
+        self._count_key = None if self.has_payloads else _count_key(dataset)
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
@@ -116,6 +131,7 @@ class TfdsFiles(RecordFiles):
         if not self.has_payloads:
             refuse_several_classes(dataset, "the label of TFDS is one class", self.format)
         self._converter = _Converter(dataset.class_names)
+        self._steps = None if self._count_key is None else _Steps(self._count_key)
         self._images = {path: _ImageTypes() for path in (_PATHS[IMAGE], _PATHS[MASK])}
         self._survey = SchemaSurvey()
         self._sizes: Counter[str] = Counter()  # of the records of each split
@@ -134,6 +150,14 @@ class TfdsFiles(RecordFiles):
 
     def _converted(self, example: Features) -> bytes:
         converted = self._converter.convert(self._with_encoded_images(example))
+        if self._steps is not None:
+            converted = self._steps.add(converted)
+            self._out.count_dropped(
+                example, frozenset(key for key in example if not _is_ragged(key))
+            )
+            for path in converted:
+                if path.startswith(_STEPS):
+                    self._images.setdefault(path, _ImageTypes())
         for path, types in self._images.items():
             for data in _bytes_in(converted.get(path)):
                 types.add(data)
@@ -143,20 +167,27 @@ class TfdsFiles(RecordFiles):
         return payload
 
     def result(self) -> tuple[Any, ...]:
-        return self._survey.finish().packed(), self._images, self._sizes
+        return self._survey.finish().packed(), self._images, self._sizes, self._steps
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
         schemas: list[Schema] = []
         images: dict[str, _ImageTypes] = {}
         sizes: Counter[str] = Counter()
-        for schema, seen, written in results:
+        steps: _Steps | None = None
+        for schema, seen, written, of_steps in results:
             schemas.append(schema)
+            if steps is None:
+                steps = of_steps
+            elif of_steps is not None:
+                steps.merge(of_steps)
             for path, types in seen.items():
                 images.setdefault(path, _ImageTypes()).merge(types)
             sizes += written
         documents = self._documents
         if documents is None:
-            documents, self._supervised = self._describe_features(Schema.merged(schemas), images)
+            documents, self._supervised = self._describe_features(
+                Schema.merged(schemas), images, steps
+            )
         lengths: dict[str, list[int]] = {}
         for file in files:
             lengths.setdefault(file.split, []).append(file.record_count)
@@ -169,10 +200,10 @@ class TfdsFiles(RecordFiles):
             self._out.write(name, data)
 
     def _describe_features(
-        self, schema: Schema, images: Mapping[str, _ImageTypes]
+        self, schema: Schema, images: Mapping[str, _ImageTypes], steps: _Steps | None
     ) -> tuple[dict[str, bytes], tuple[str, ...]]:
         """Return the documents of features and class names, and the paths of input and output."""
-        features, problems = _FeaturesBuilder(schema, self._converter, images).build()
+        features, problems = _FeaturesBuilder(schema, self._converter, images, steps).build()
         for problem in problems:
             self._out.tally.problems.add(problem)
         documents = {
@@ -257,6 +288,46 @@ class _Converter:
                     remedy="Complete the names of the classes.",
                 )
         return value
+
+
+@dataclass
+class _Steps:
+    """How many values of each feature the steps of episodes have.
+
+    count_key: the feature with one value for each step.
+    widths: the numbers of values in a step by path; one for each feature that RLDS can hold.
+    """
+
+    count_key: str
+    widths: dict[str, set[int]] = field(default_factory=dict)
+
+    def add(self, features: Mapping[str, Any]) -> dict[str, Any]:
+        """Check an episode; returns its features without lists of various lengths in steps."""
+        count = len(features.get(self.count_key, ()))
+        if not count:
+            raise SourceError(f"it has no steps: {self.count_key!r} is empty or missing")
+        kept = {path: value for path, value in features.items() if not _is_ragged(path)}
+        for path, value in kept.items():
+            if path.startswith(_STEPS):
+                if len(value) % count:
+                    raise SourceError(
+                        f"{path!r} has {len(value):,} values, expected a multiple of its "
+                        f"{count:,} steps"
+                    )
+                for data in _bytes_in(value):
+                    if find_image_header(data) is not None:
+                        _check_decodable(path, data)
+                self.widths.setdefault(path, set()).add(len(value) // count)
+        return kept
+
+    def merge(self, other: _Steps) -> None:
+        for path, widths in other.widths.items():
+            self.widths.setdefault(path, set()).update(widths)
+
+
+def _is_ragged(path: str) -> bool:
+    """Whether a feature is of lists of various lengths in steps."""
+    return path.startswith(_STEPS) and _RAGGED in path
 
 
 def _path_of(key: str) -> str:
@@ -352,7 +423,11 @@ class _FeaturesBuilder:
     """Describes the features of converted records, as in `features.json`."""
 
     def __init__(
-        self, schema: Schema, converter: _Converter, images: Mapping[str, _ImageTypes]
+        self,
+        schema: Schema,
+        converter: _Converter,
+        images: Mapping[str, _ImageTypes],
+        steps: _Steps | None,
     ) -> None:
         if schema.payload not in ("Example", "none"):
             raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")
@@ -360,12 +435,14 @@ class _FeaturesBuilder:
         self._schema = schema
         self._converter = converter
         self._images = {path: types for path, types in images.items() if types.are_images}
+        self._steps = steps
         self._problems: list[str] = []
 
     def build(self) -> tuple[dict[str, Any], list[str]]:
         """Return the features by name, and what TFDS reads back differently."""
         features: dict[str, Any] = {}
         objects: dict[str, Any] = {}
+        steps: dict[str, Any] = {}
         has_objects = _OBJECTS not in self._schema.features
         for path, feature in sorted(self._schema.features.items()):
             if feature.kind == "mixed":
@@ -374,8 +451,11 @@ class _FeaturesBuilder:
                     "needs one",
                     remedy="Remove the feature with `recordsmith edit --drop`.",
                 )
-            if feature.kind == "none":
+            of_steps = self._steps if path.startswith(_STEPS) else None
+            if feature.kind == "none" or (of_steps is not None and not feature.max_length):
                 self._problems.append(f"{path!r} has no values and is left out")
+            elif of_steps is not None:
+                steps[path.removeprefix(_STEPS)] = self._step(path, feature, of_steps)
             elif has_objects and path.startswith(f"{_OBJECTS}/"):
                 name = path.removeprefix(f"{_OBJECTS}/")
                 box = {"bboxFormat": BOX_FORMAT}
@@ -388,6 +468,10 @@ class _FeaturesBuilder:
                 features[path] = self._feature(path, feature)
         if objects:
             features[_OBJECTS] = _sequence(_dict(objects))
+        if steps:
+            features = _nested(features)
+            step = _dict(_nested(steps))
+            features[_STEPS[:-1]] = _described(DATASET, feature=step, length="-1")
         return features, self._problems
 
     def _value(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
@@ -397,16 +481,41 @@ class _FeaturesBuilder:
             return _described(TEXT)
         return _tensor(SCALAR, (), _DTYPES[feature.kind], encoding="none")
 
+    def _step(self, path: str, feature: FeatureSchema, steps: _Steps) -> dict[str, Any]:
+        """A feature of the steps of episodes."""
+        count = self._schema.record_count
+        widths = sorted(steps.widths[path])
+        problem = ""
+        if feature.present < count:
+            problem = f"is missing in {count - feature.present:,} of {count:,} episodes"
+        elif len(widths) > 1:
+            problem = (
+                f"has {widths[0]:,} values in the steps of some episodes, {widths[1]:,} in others"
+            )
+        if problem:
+            raise OptionError(
+                f"{path!r} {problem}, and the steps of RLDS need equally many",
+                remedy="Remove the feature with `recordsmith edit --drop`.",
+            )
+        if widths != [1]:
+            return _tensor(TENSOR, widths, _DTYPES[feature.kind], encoding="none")
+        if path in self._images:
+            return self._image(path)
+        if path in _FLAGS and feature.kind == "int64":
+            return _tensor(SCALAR, (), "bool", encoding="none")
+        return self._value(path, feature)
+
+    def _image(self, path: str) -> dict[str, Any]:
+        images = self._images[path]
+        if images.channels & {2, 4} and images.channel_count == 3:
+            self._problems.append(f"TensorFlow drops the alpha channel of some images in {path!r}")
+        return _tensor(IMAGE_FEATURE, (-1, -1, images.channel_count), images.dtype(path))
+
     def _feature(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
         shape, count = feature.shape_if_present, self._schema.record_count
         is_everywhere = feature.present == count
-        images = self._images.get(path)
-        if images is not None:
-            image = _tensor(IMAGE_FEATURE, (-1, -1, images.channel_count), images.dtype(path))
-            if images.channels & {2, 4} and images.channel_count == 3:
-                self._problems.append(
-                    f"TensorFlow drops the alpha channel of some images in {path!r}"
-                )
+        if path in self._images:
+            image = self._image(path)
             if shape == () and is_everywhere:
                 return image
             self._problems.append(f"{path!r} is a sequence, because not every record has one image")
@@ -440,6 +549,24 @@ def _described(kind: str, **content: Any) -> dict[str, Any]:
 
 def _dict(features: Mapping[str, Any]) -> dict[str, Any]:
     return _described(DICT, features=features)
+
+
+def _nested(features: Mapping[str, Any]) -> dict[str, Any]:
+    """Features by path as dicts in dicts, by their outermost names."""
+    groups: dict[str, dict[str, Any]] = {}
+    for path, feature in features.items():
+        name, _, rest = path.partition("/")
+        groups.setdefault(name, {})[rest] = feature
+    for name, group in groups.items():
+        if "" in group and len(group) > 1:
+            raise OptionError(
+                f"{name!r} is both a feature and the beginning of others, such as "
+                f"{name + '/' + max(group)!r}, which RLDS cannot hold",
+                remedy="Rename one of them with `recordsmith edit --rename`.",
+            )
+    return {
+        name: group[""] if "" in group else _dict(_nested(group)) for name, group in groups.items()
+    }
 
 
 def _sequence(feature: Mapping[str, Any]) -> dict[str, Any]:

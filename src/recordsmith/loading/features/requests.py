@@ -24,7 +24,7 @@ from recordsmith.format.example import (
     Kind,
     SchemaSurvey,
 )
-from recordsmith.format.example.keys import CLASS_TEXT, is_class_key
+from recordsmith.format.example.keys import CLASS_TEXT, OBJECT_LABEL, is_class_key
 from recordsmith.format.example.payload import classify, encode_key
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
@@ -197,6 +197,8 @@ def _hint(key: str, preview: Preview) -> str:
         return "it is there, but without values"
     if key in preview.features:
         return "other records of the dataset have it"
+    if is_class_key(key) and OBJECT_LABEL in preview.features:
+        return f"those of objects are in {OBJECT_LABEL!r}: Boxes() loads them with the boxes"
     return suggest_names(key, preview.features, "the records have no features")
 
 

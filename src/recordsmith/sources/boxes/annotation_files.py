@@ -275,8 +275,9 @@ def _group_by_split(paths: Sequence[str]) -> dict[str, str]:
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
         f"several annotation files without distinct splits in their names: {join_names(paths)}",
-        remedy=f"Choose one with {option('annotations', paths[0])}, or rename the files or their "
-        "folders to splits, such as train and val.",
+        remedy=f"Choose one with {option('annotations', paths[0])}; move those away whose rows "
+        "others have as well; or rename the files or their folders to splits, such as train and "
+        "val.",
     )
 
 

@@ -128,7 +128,8 @@ def add_layer(
             without a record.
         encoding: of text files.
         overwrite: replace a layer of that name, in its place. Records without a new value keep
-            what they have in the old one.
+            what they have in the old one. Not if a layer that was added later has a feature of
+            it, too.
         lock: fail on file systems without locks. With False, make sure that no other job changes
             the dataset.
         threads: number of threads; None for one per processor, at most 8.
@@ -253,7 +254,12 @@ class _Change:
         dataset = open_packed(self.folder, earlier)  # what has no new value keeps that of `old`
         joined = join_table(dataset, values, progress)
         above = manifest.layers[place:]
-        notices = [*joined.notices, *_replaced_notices(old, joined.features, above)]
+        self._check_place(joined.features, above)
+        gone = [] if old is None else sorted({*old.features} - {*joined.features})
+        notices = [
+            *joined.notices,
+            *([f"the layer no longer has {join_names(gone)}"] if gone else []),
+        ]
         job = fingerprint([_VERSION, base, self.name, joined.identity])
         step: dict[str, Any] = {
             "command": "layers add",
@@ -266,10 +272,8 @@ class _Change:
             "missing": joined.missing_count,
             "notices": notices,
         }
-        hiding = {key for layer in above for key in layer.features}
         with self._claimed(job, earlier, base) as claimed:
             layer, schemas = self._write(claimed, dataset, joined, job, manifest.schema)
-            schemas = {split: schema.without(hiding) for split, schema in schemas.items()}
             made = manifest.changed(
                 step,
                 layers=(*manifest.layers[:place], layer, *above),
@@ -281,8 +285,6 @@ class _Change:
                 class_names=joined.class_names,
                 arrow_schema=None,
             )
-            if any(len(one.shards) < len(layer.shards) for one in above):
-                made = self._surveyed(claimed, made)
             self._publish(claimed, made, base)
         return LayerReport.from_manifest(self.folder, self.name, made)
 
@@ -332,13 +334,6 @@ class _Change:
             raise publishing.interrupted_error(self.folder)
         return publishing.finish_interrupted(self.folder, note)
 
-    def _surveyed(self, folder: Location, manifest: Manifest) -> Manifest:
-        """Return the manifest with the schemas that its records have, of which all are read."""
-        schemas = _survey_splits(open_packed(folder, manifest), self.workers)
-        return dataclasses.replace(
-            manifest, schema=Schema.merged(schemas.values()), schemas=schemas
-        )
-
     def _find(self, manifest: Manifest) -> Layer | None:
         return next((layer for layer in manifest.layers if layer.name == self.name), None)
 
@@ -359,6 +354,21 @@ class _Change:
                 expected=f"at most {Layer.most:,} layers",
                 remedy="Make them part of the records with `recordsmith reshard`.",
             )
+
+    def _check_place(self, features: Sequence[str], above: Sequence[Layer]) -> None:
+        """Check that the layer has no feature of those that are read after it.
+
+        Where these lack a value, one of an earlier layer would count for some readers only.
+        """
+        for layer in above:
+            if shared := sorted({*layer.features} & {*features}):
+                raise OptionError(
+                    f"layer {layer.name!r}, which was added after {self.name!r}, has "
+                    f"{join_names(shared)}, too, and is read last",
+                    option="name",
+                    value=self.name,
+                    remedy=f"Choose another name, or {layer.name!r} to replace its values.",
+                )
 
     def _without(self, manifest: Manifest) -> Manifest:
         """Return the manifest without the layer; reads the shards if it hid features of theirs."""
@@ -413,19 +423,6 @@ class _Change:
             base=base,
             command=self._identity(base),
         )
-
-
-def _replaced_notices(
-    old: Layer | None, features: Sequence[str], above: Sequence[Layer]
-) -> list[str]:
-    """Return what changes besides the values when a layer takes the place of another."""
-    gone = [] if old is None else sorted({*old.features} - {*features})
-    notices = [f"the layer no longer has {join_names(gone)}"] if gone else []
-    return notices + [
-        f"layer {layer.name!r}, which was added later, hides {join_names(hidden)}"
-        for layer in above
-        if (hidden := sorted({*layer.features} & {*features}))
-    ]
 
 
 def _removed_notices(gone: Layer, left: Manifest) -> list[str]:
