@@ -392,7 +392,7 @@ def test_the_calls_that_replace_those_of_other_libraries_run(flowers: Path) -> N
     (block,) = blocks("python", text)
     exec(block, variables)
     calls = re.findall(r"^\| .* \| `(.*)` \|$", text, re.MULTILINE)
-    assert len(calls) == len(re.findall(r"^\| .* \|$", text, re.MULTILINE)) - 2 * 3
+    assert len(calls) == len(re.findall(r"^\| .* \|$", text, re.MULTILINE)) - 2 * 4
     for call in calls:
         exec(call, variables)
         if (loader := variables.pop("loader", None)) is not None:
