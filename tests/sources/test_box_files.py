@@ -1082,6 +1082,22 @@ def test_files_of_instances_are_preferred(tmp_path: Path) -> None:
     assert Coco(tmp_path, annotations=names[0]).list_samples().class_names == (None, names[0])
 
 
+def test_a_table_that_repeats_those_of_splits(tmp_path: Path) -> None:
+    """As next to the most copied tutorial of detection: all rows, those to train and to test on."""
+    rows = {name: f"{name}.jpg,20,10,cat,1,1,5,5\n" for name in ("a", "b", "c")}
+    header = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
+    for name, chosen in {"cats": "abc", "train": "ab", "test": "c"}.items():
+        text = header + "".join(rows[one] for one in chosen)
+        (tmp_path / f"{name}_labels.csv").write_text(text)
+    for name in rows:
+        image(tmp_path / f"{name}.jpg")
+    with raises(rs.SourceError, match="without distinct splits") as caught:
+        CsvBoxes(tmp_path).list_samples()
+    assert "leave_out='cats_labels.csv'" in caught.value.remedy
+    found = rs.detect(tmp_path, leave_out="cats_labels.csv")
+    assert {sample.split for sample in found.source.list_samples().samples} == {"train", "test"}
+
+
 def test_panoptic_files_are_refused(tmp_path: Path) -> None:
     image(tmp_path / "val2017/a.jpg")
     item = {"file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}

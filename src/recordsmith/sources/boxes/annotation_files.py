@@ -273,11 +273,22 @@ def _group_by_split(paths: Sequence[str]) -> dict[str, str]:
         splits = {tuple(words_of(path)): path for path in paths}
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
             return {words[0]: path for words, path in splits.items()}
+    words_of_each = [tuple(_split_words(path)) for path in paths]
+    without = [path for path, words in zip(paths, words_of_each, strict=True) if not words]
+    named = [words for words in words_of_each if words]
+    if len(without) == 1 and len(set(named)) == len(named) > 1:  # often of the same rows
+        remedy = (
+            f"If {without[0]} repeats the others, leave it out: {option('leave_out', without[0])}. "
+            f"Or choose it alone with {option('annotations', without[0])}."
+        )
+    else:
+        remedy = (
+            f"Choose one with {option('annotations', paths[0])}, or rename the files or their "
+            "folders to splits, such as train and val."
+        )
     raise SourceError(
         f"several annotation files without distinct splits in their names: {join_names(paths)}",
-        remedy=f"Choose one with {option('annotations', paths[0])}; move those away whose rows "
-        "others have as well; or rename the files or their folders to splits, such as train and "
-        "val.",
+        remedy=remedy,
     )
 
 

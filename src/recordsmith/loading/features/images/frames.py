@@ -66,7 +66,8 @@ def checked_size(
 ) -> tuple[int, int] | None:
     """Check a size and return height and width; None for fit='pad', and where no size is passed."""
     if fit == "pad":
-        check_option(size is None, "size", size, f"None with {option('fit', 'pad')}")
+        remedy = f"To fit an image into the size, pass {option('fit', 'contain')}."
+        check_option(size is None, "size", size, f"None with {option('fit', 'pad')}", remedy)
         return None
     if size is None and not is_required:
         return None
