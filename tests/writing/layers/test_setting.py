@@ -223,6 +223,30 @@ def test_a_layer_in_the_place_of_another(out: Path, tmp_path: Path) -> None:
     assert rs.verify(out, deep=True).is_good
 
 
+@pytest.mark.parametrize("key", ["class/label", "attribute/age"])
+def test_a_value_for_each_object(tmp_path: Path, key: str) -> None:
+    """Other numbers of values, also none, would leave a record that no loader reads."""
+    keys = [f"image/object/{name}" for name in ("bbox/xmin", "class/label")]
+    counts = [0, 1, 2, 3]
+    rows = [{"id": n, keys[0]: [0.5] * n, keys[1]: [0] * n} for n in counts]
+    out = tmp_path / "out"
+    rs.pack(rs.Rows(rows, kinds=dict(zip(keys, ("float", "int64"), strict=True))), out)
+    options = {"on": "id", "allow_missing": True}
+    table = tmp_path / "t.jsonl"
+    for right in ({n: [7] * n for n in counts}, {2: [7, 7]}):
+        table.write_text("".join(f'{{"id": {n}, "x": {x}}}\n' for n, x in right.items()))
+        features = {f"image/object/{key}": f"{table}:x"}
+        rs.edit(out, tmp_path / "new", set=features, overwrite=True, **options)
+        found = {int(row["id"][0]): row for row in rs.open(tmp_path / "new")}
+        assert all([*found[n][f"image/object/{key}"]] == x for n, x in right.items())
+    for number, wrong in ((0, [7]), (1, []), (1, [7, 7]), (3, [7])):
+        table.write_text(f'{{"id": 2, "x": [7, 7]}}\n{{"id": {number}, "x": {wrong}}}\n')
+        with pytest.raises(rs.SourceError) as caught:
+            rs.add_layer(out, table, name="a", features={f"image/object/{key}": "x"}, **options)
+        assert caught.value.line == 2
+    assert not list_layers(out).layers
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_classes_that_are_named_by_numbers(tmp_path: Path, suffix: str) -> None:
     """Cells of CSV are names; numbers of JSON are labels."""

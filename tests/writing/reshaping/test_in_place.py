@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.image import encode_mask
 from recordsmith.stores import Location
 
 from ... import numbered_examples as numbered
@@ -136,6 +137,22 @@ def test_the_history_says_what_was_done(packed: Location, monkeypatch: pytest.Mo
     assert second["time"] == "1970-01-02T00:00:00+00:00"
     text = (packed / "dataset.json").read().decode()
     assert "id != 7" not in text  # a condition may name a person
+
+
+def test_names_of_removed_files_leave_the_manifest(tmp_path: Path) -> None:
+    """Also those of files that were left out, as the source of a record may be among them."""
+    people = tmp_path / "people"
+    people.mkdir()
+    image = encode_mask(np.zeros((4, 4), np.uint8))
+    for name in ("anna_1", "anna_2", "bert_1"):
+        (people / f"{name}.png").write_bytes(image)
+    (people / "anna.doc").write_bytes(b"1")
+    out = tmp_path / "out"
+    rs.pack(rs.detect(people, format="files", class_pattern="_([0-9])").source, out)
+    assert b"anna" in (out / "dataset.json").read_bytes()
+    rs.edit_in_place(out, where='not image/filename.startswith("anna")', allow_empty=True)
+    assert len(rs.open(out)) == 1
+    assert all(b"anna" not in file.read_bytes() for file in Path(out).rglob("*") if file.is_file())
 
 
 def test_what_names_positions_is_refused_afterwards(packed: Location, place: Location) -> None:

@@ -65,6 +65,12 @@ _MASK_WORDS = ("mask", "segment")
 _TARGET_WORDS = ("label", "depth")
 
 
+def has_value_per_object(key: str) -> bool:
+    """Return whether a standard key has one value for each object of an image."""
+    of_objects = (*BOX, OBJECT_LABEL, OBJECT_TEXT, OBJECT_ID, OBJECT_AREA, OBJECT_TRACK)
+    return key in of_objects or key.startswith(OBJECT_ATTRIBUTE)
+
+
 def is_class_key(key: str) -> bool:
     """Return whether a key, by its name, contains class indices."""
     return key.rpartition("/")[2] in ("label", "labels")

@@ -62,7 +62,8 @@ class TextFile:
                 "zero bytes: not a text table, or damaged",
                 path=self.path,
                 line=1 + sum(map(line_count, before)),
-                remedy=f"If it is UTF-16, pass {option('encoding', 'utf-16')}.",
+                remedy="Save a workbook of a spreadsheet as CSV. If the file is UTF-16, pass "
+                f"{option('encoding', 'utf-16')}.",
             )
         return data
 

@@ -21,6 +21,7 @@ from recordsmith.format.example import (
     RaggedArray,
     context_as_example,
 )
+from recordsmith.format.example.keys import OBJECT_LABEL, XMIN
 from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
@@ -135,6 +136,7 @@ def join_table(
     join = _Join(rows, values, dataset, kind)
     join.match(progress)
     is_empty, digest = rows.survey(np.flatnonzero(join.is_used))
+    join.check_objects()
     lacks = join.row_of_record < 0
     lacks |= is_empty[join.row_of_record]
     problems = [*join.problems(), *rows.empty_cells]
@@ -263,6 +265,36 @@ class _Join:
             row, expected = int(beyond.min()), f"positions below {len(self.dataset):,}"
             raise self.rows.error(row, f"found {self._key_text(row)}; expected {expected}")
         del self._numbers, self._hashes, self._offsets  # much memory
+
+    def check_objects(self) -> None:
+        """Check that features of objects have a value for each; SourceError for other numbers."""
+        columns, known = self.rows.columns_of_objects, self.dataset.schema.columns
+        counted_by = [key for key in (XMIN, OBJECT_LABEL) if key in known and key not in columns]
+        if not columns or not counted_by:
+            return
+        kinds = {name: self.rows.kinds[name] for name in columns.values()}
+        specs = {counted_by[0]: FeatureSpec(shape="ragged")}
+        start = 0
+        for batch in self.dataset.batches(ROWS_AT_ONCE, specs):
+            column: Any = batch[counted_by[0]]
+            counts = column.lengths
+            numbers = self.row_of_record[start : start + len(counts)]
+            places = np.flatnonzero(numbers >= 0)
+            for part in self.rows.pieces(numbers[places]):
+                found = places[part]
+                decoded = self.rows.decode(numbers[found], kinds)
+                for feature, name in columns.items():
+                    values, is_given = decoded[name]
+                    for wrong in np.flatnonzero(is_given & (values.lengths != counts[found]))[:1]:
+                        at = int(found[wrong])
+                        raise self.rows.error(
+                            int(numbers[at]),
+                            f"column {name!r} has {counted(int(values.lengths[wrong]), 'value')} "
+                            f"for {feature!r}, but {self._place(start + at)} has "
+                            f"{counted(int(counts[at]), 'object')}: expected one value for each, "
+                            "as a list in JSON Lines or Parquet",
+                        )
+            start += len(counts)
 
     def _columns(self) -> Iterator[Any]:
         """Yield the keys of the records as RaggedArrays."""

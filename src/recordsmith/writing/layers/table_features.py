@@ -22,7 +22,7 @@ from recordsmith.format.example import (
     RaggedArray,
     valid_rows,
 )
-from recordsmith.format.example.keys import is_class_key
+from recordsmith.format.example.keys import has_value_per_object, is_class_key
 from recordsmith.format.example.payload import encode_key
 from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
@@ -246,6 +246,15 @@ class TableFeatures:
             f"{option('cast') if kind == 'bytes' else option('drop')}.",
         )
 
+    @property
+    def columns_of_objects(self) -> dict[str, str]:
+        """The columns of features with one value for each object."""
+        return {
+            feature: value.column
+            for feature, value in self._values.items()
+            if has_value_per_object(feature)
+        }
+
     # -- places --------------------------------------------------------------------------------
 
     def place(self, row: int) -> str:
@@ -351,7 +360,7 @@ class TableFeatures:
 
         if value.is_label and value.kind == "bytes":
             names = [name.decode("utf-8", "surrogateescape").strip() for name in values.tolist()]
-            are_names = [bool(name) and not name.startswith("{") for name in names]
+            are_names = [bool(name) and not name.startswith(("{", '["', "['")) for name in names]
             check(np.array(are_names, np.bool_), "the name of a class")
             return self._labels_of(names, given)
         if value.own_names is not None:

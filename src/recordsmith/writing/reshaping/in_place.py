@@ -90,6 +90,7 @@ _MAX_PLACES_TEXT = 1 << 20  # of all changes in the history
 _MAX_REASON = 4096
 _ANY_COUNT = 1 << 62
 _NONE = np.empty(0, np.int64)
+_NAMING_FILES = ("account", "skipped")  # of the source, also those of records that are gone
 
 
 @dataclass(repr=False)
@@ -576,13 +577,16 @@ class _InPlaceJob:
             "after": dataclasses.replace(manifest, splits=splits).digest,
         }
         step["notices"] = [*step["notices"], *more]
-        return manifest.changed(
+        made = manifest.changed(
             step,
             splits=splits,
             schema=Schema.merged([*schemas.values()]),
             schemas=schemas,
             layers=layers,
         )
+        removed = _NAMING_FILES if gone else ()
+        left = {key: value for key, value in made.provenance.items() if key not in removed}
+        return dataclasses.replace(made, provenance=left)
 
 
 @dataclass
