@@ -6,7 +6,7 @@ Checks the options: a `LoaderSession` knows where the loader is, a `Production` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -233,7 +233,7 @@ class Loader:
             "batch_size=None); for single examples use Examples, or recordsmith.torch.examples.",
         )
 
-    def __enter__(self) -> Loader:  # noqa: PYI034 - Self is for Python 3.11 and later
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
