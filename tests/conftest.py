@@ -152,6 +152,22 @@ def images() -> ModuleType:
     return importlib.import_module("tests.images")
 
 
+@pytest.fixture
+def pillow_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow decodes JPEG, as where simplejpeg is not installed."""
+    monkeypatch.setattr("recordsmith.image.decoding.jpeg_pixels._find_simplejpeg", lambda: None)
+
+
+@pytest.fixture(params=["simplejpeg", "Pillow"])
+def each_jpeg_decoder(request: pytest.FixtureRequest) -> str:
+    """Each library that decodes JPEG, one after the other."""
+    if request.param == "Pillow":
+        request.getfixturevalue("pillow_decodes")
+    else:
+        pytest.importorskip("simplejpeg")
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
 def reference() -> Any:
     """tests/reference.py: the formats, written without recordsmith."""
