@@ -88,7 +88,8 @@ def test_truncated_files_are_refused_whatever_pillow_is_told(
 
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     data = encode(noise(60, 50), "JPEG")
-    for file in (data[: len(data) // 2], data[:-2]):
+    cut_in_metadata = data[:-2] + b"\xff\xe1\x10\0abc"  # all rows are there, but not the end
+    for file in (data[: len(data) // 2], data[:-2], cut_in_metadata):
         with raises(CorruptDataError, defect="unreadable-image"):
             decode_by_pillow(file, is_grey=False, divisor=1)
 
