@@ -92,9 +92,14 @@ def pytest_make_parametrize_id(val: Any) -> str | None:
 
 
 @pytest.fixture(autouse=True)
-def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
-    """No test uses the cache of the user who runs it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def _private_cache(tmp_path_factory: Any) -> Iterator[None]:
+    """No test uses the cache of the user who runs it.
+
+    Without the fixture `monkeypatch`, with which pytest-run-parallel runs tests in one thread.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(params=KINDS)
