@@ -107,5 +107,6 @@ def test_large_images_need_memory_for_two_copies(
 
 def test_exact_pixels_need_simplejpeg(pillow_decodes: None) -> None:
     rs.Image(size=8)
-    with raises(OptionError, option="exact", value=True, match="Install simplejpeg"):
+    rs.Image(size=8, exact=True, raw_shape=(4, 4, 3))  # is not decoded
+    with raises(OptionError, option="exact", value=True, match="install simplejpeg"):
         rs.Image(size=8, exact=True)
