@@ -23,7 +23,7 @@ from ..raising import raises
 
 LUMA = {"4:4:4": (1, 1), "4:2:2": (2, 1), "4:2:0": (2, 2), "4:4:0": (1, 2), "4:1:1": (4, 1)}
 INTERPOLATED = {"4:2:2", "4:2:0", "4:4:0"}
-LEVELS = 5  # the largest difference of a pixel, stated in docs/reference/pythons.md
+LEVELS = 5  # of these images; docs/reference/pythons.md has the difference of photographs
 
 
 @pytest.fixture
