@@ -22,12 +22,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from typing import Any, NamedTuple, Self
 
 HERE = Path(__file__).resolve().parent
 MODULES = Path("/usr/lib/nginx/modules")
@@ -276,7 +273,7 @@ def _listing(folder: Path) -> list[str]:
     for path in folder.rglob("*"):
         if path.is_file():
             stat = path.stat()
-            modified = datetime.fromtimestamp(int(stat.st_mtime), timezone.utc)
+            modified = datetime.fromtimestamp(int(stat.st_mtime), UTC)
             tag = f'"{int(stat.st_mtime):x}-{stat.st_size:x}"'  # as nginx makes it
             key = path.relative_to(folder.parent).as_posix()
             lines.append(f"{key}\t{stat.st_size}\t{modified:%Y-%m-%dT%H:%M:%S.000Z}\t{tag}\n")

@@ -92,9 +92,14 @@ def pytest_make_parametrize_id(val: Any) -> str | None:
 
 
 @pytest.fixture(autouse=True)
-def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
-    """No test uses the cache of the user who runs it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def _private_cache(tmp_path_factory: Any) -> Iterator[None]:
+    """No test uses the cache of the user who runs it.
+
+    Without the fixture `monkeypatch`, with which pytest-run-parallel runs tests in one thread.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(params=KINDS)
@@ -150,6 +155,22 @@ def s3(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
 def images() -> ModuleType:
     """tests/images.py: small images in every format."""
     return importlib.import_module("tests.images")
+
+
+@pytest.fixture
+def pillow_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow decodes JPEG, as where simplejpeg is not installed."""
+    monkeypatch.setattr("recordsmith.image.decoding.jpeg_pixels._find_simplejpeg", lambda: None)
+
+
+@pytest.fixture(params=["simplejpeg", "Pillow"])
+def each_jpeg_decoder(request: pytest.FixtureRequest) -> str:
+    """Each library that decodes JPEG, one after the other."""
+    if request.param == "Pillow":
+        request.getfixturevalue("pillow_decodes")
+    else:
+        pytest.importorskip("simplejpeg")
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -15,15 +15,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from case import Settings, Table
 from inputs import Inputs
 from measure import make_inputs, say
 from slow_server import DELAY_SECONDS, LINK_RATE, Request, SlowServer, longest_chain, most_at_once
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 HERE = Path(__file__).resolve().parent.parent
 _BATCH = 32

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,7 @@ def test_what_a_cache_contains(run, folder: Path) -> None:
     assert (document["indexes"], document["index_bytes"]) == (1, 3)
     assert document["is_cleared"] is False
     used = [datetime.fromisoformat(document[name]) for name in ("first_used", "last_used")]
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     assert used[0] <= used[1] <= now
     assert (now - used[0]).total_seconds() < 600
     outcome = run("cache", folder)

@@ -28,6 +28,7 @@ OUTCOMES = {
     tiling.DONE: "done",
     tiling.UNSUPPORTED: "unsupported",
     tiling.DAMAGED: "damaged",
+    tiling.LEFT_OVER: "left over",
     tiling.TOO_LARGE: "too large",
     tiling.NO_CODE: "no code",
 }

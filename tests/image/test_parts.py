@@ -52,6 +52,7 @@ def _find(data: bytes, window: Window, divisor: int = 1) -> PartFile:
 # -- undamaged images ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 def test_crops_have_the_pixels_of_the_whole_image() -> None:
     tables, wrong = soak.crops(960, seed=1)
     assert wrong == []
@@ -61,6 +62,7 @@ def test_crops_have_the_pixels_of_the_whole_image() -> None:
     assert sum(counts["edge"] for counts in tables.values()) > 300
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("divisor", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", LUMA)
 def test_narrow_images_and_each_edge_of_a_block(name: str, divisor: int) -> None:
@@ -147,6 +149,7 @@ def test_the_file_of_a_part_has_nothing_else() -> None:
     assert soak.adobe(1) in file
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("optimize", [False, True])
 @pytest.mark.parametrize("quality", [75, 95, 100])
 def test_codes_of_noise_are_skipped(quality: int, optimize: bool) -> None:
@@ -333,6 +336,7 @@ DAMAGED_ELSEWHERE = {
 """Files whose parts may be intact though the whole file is not."""
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("name", ODD_FILES)
 def test_unusual_files(name: str) -> None:
     """The same pixels, or the same refusal, as of the whole file."""
@@ -361,6 +365,7 @@ def _or_none(decode: Any, *arguments: Any, **options: Any) -> Any:
 # -- damaged images --------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("is_tiled", [False, True])
 def test_damage_is_found_in_the_part_that_is_decoded(is_tiled: bool) -> None:
     """A part has the pixels of the damaged file or the intact ones, and is refused as the file."""
@@ -512,6 +517,7 @@ def test_large_images_get_tiles_and_are_verified(large: bytes, tmp_path: Path) -
     assert defect.defect == "unreadable-image"
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 def test_damage_in_a_part_of_a_large_image(large: bytes) -> None:
     """Whether a decoder accepts it is only known of the whole image."""
     head = read_image_header(large)

@@ -108,6 +108,7 @@ def test_transparent_colours_become_alpha(tf: Any, images: ModuleType, transpare
         np.testing.assert_array_equal(_decode(data, channels=channels), expected)
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 def test_cmyk_stored_inverted_and_plain(tf: Any, images: ModuleType) -> None:
     data = images.odd()["cmyk jpeg"]
     at = data.index(b"Adobe") - 4
@@ -127,6 +128,7 @@ def test_real_jpegs_match_tensorflow_exactly(tf: Any, shared_data: Path) -> None
         np.testing.assert_array_equal(_decode(data), expected, err_msg=path.name)
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("size", [(64, 48), (65, 47), (77, 90)])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("divisor", [2, 4, 8])
@@ -176,6 +178,7 @@ def test_unusual_chroma_sampling_matches_tensorflow(
 # -- damaged images ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @pytest.mark.parametrize("cut", [1, 2, 100])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_jpeg_without_its_end_is_rejected(
@@ -208,6 +211,7 @@ def test_wrong_headers(tf: Any, images: ModuleType) -> None:
     _fails(png)
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 def test_size_that_differs_from_the_header_is_rejected(images: ModuleType) -> None:
     for name in ("jpeg", "png", "gif"):
         data = images.odd()[name]
@@ -217,6 +221,7 @@ def test_size_that_differs_from_the_header_is_rejected(images: ModuleType) -> No
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
 
 
+@pytest.mark.usefixtures("each_jpeg_decoder")
 @given(st.binary(max_size=60), st.integers(0, 400), st.sampled_from([1, 3, 4]))
 def test_damaged_images_decode_or_raise_a_defect(
     images: ModuleType, bytes_: bytes, at: int, channels: int

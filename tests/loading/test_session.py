@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import ShardWriter
 
 from ..numbered_examples import write_shard
 
@@ -20,6 +22,32 @@ def dataset(tmp_path: Path) -> rs.Dataset:
 
 def loader_of(dataset: rs.Dataset, **options: int) -> rs.Loader:
     return rs.Loader(dataset, {"at": rs.Position()}, batch_size=4, shuffle=True, **options)
+
+
+def test_a_state_of_another_jpeg_decoder_is_loaded_with_a_warning(
+    tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = {"image/encoded": [images.jpeg()], "id": [7]}
+    with ShardWriter(tmp_path / "images.tfrecord") as writer:
+        writer.write_example(example)
+        writer.write_example(example)
+    dataset = rs.open(tmp_path / "images.tfrecord")
+    states = {}
+    for decoder in ("simplejpeg", "Pillow"):
+        monkeypatch.setattr("recordsmith.loading.loader.jpeg_decoder", lambda: decoder)  # noqa: B023
+        loader = rs.Loader(dataset, {"image": rs.Image(size=8)}, batch_size=1)
+        next(iter(loader))
+        states[decoder] = loader.state_dict()
+        assert states[decoder]["jpeg_decoder"] == decoder
+        loader.load_state_dict(states[decoder])
+    with pytest.warns(UserWarning, match="decoded JPEG with simplejpeg, but this one has Pillow"):
+        loader.load_state_dict(states["simplejpeg"])
+    assert loader.state_dict() == states["Pillow"]
+    assert len(list(loader)) == 1
+    ids = rs.Loader(dataset, ["id"], batch_size=1)
+    assert "jpeg_decoder" not in ids.state_dict()
+    ids.load_state_dict(states["simplejpeg"])  # decodes nothing
+    loader.load_state_dict(ids.state_dict())
 
 
 def positions(loader: rs.Loader) -> list[list[int]]:

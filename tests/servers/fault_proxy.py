@@ -15,12 +15,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 from .server import HOST, Address
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Kind: TypeAlias = Literal[
     "latency",  # each response waits

@@ -305,7 +305,7 @@ def _elements(element: ET.Element, name: str) -> Iterator[ET.Element]:
 
 
 def _headers(resource: Mapping[str, Any]) -> dict[str, str]:
-    updated = datetime.fromisoformat(resource["updated"].replace("Z", "+00:00"))
+    updated = datetime.fromisoformat(resource["updated"])
     return {
         "Content-Type": resource["contentType"],
         "ETag": resource["etag"],

@@ -10,12 +10,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from recordsmith.stores import Store
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Address: TypeAlias = tuple[str, int]
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import pytest
 
@@ -21,9 +21,6 @@ from recordsmith.stores.network.object_store import _import_obstore
 from recordsmith.support.errors import MissingExtraError
 
 from .server import Address, NotInstalledError, Server
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 CLASSES = {
     "s3": "S3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import posixpath
 from pathlib import Path
@@ -157,7 +158,8 @@ def _index_of(paths: list[str]) -> FileIndex:
 
 def _equal_count(one: list[str], other: list[str]) -> int:
     """How many of the first parts are equal."""
-    return len(posixpath.commonprefix([one, other]))
+    pairs = zip(one, other, strict=False)
+    return len([*itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)])
 
 
 def test_hidden_and_sizes(index: FileIndex) -> None:

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,6 @@ from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import FileAccessError, OptionError, accessing, option
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from recordsmith.dataset.column_file import ColumnSurvey
 
 _BUFFER_BYTES = 1 << 20

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "grey_colours voc_colours"
         ),
         "decoding.decoders": "Decoded",
+        "decoding.jpeg_pixels": "jpeg_decoder",
         "decoding.memory": "check_size reserve_for_decoding reserve_memory",
         "decoding.parts": (
             "Part PartFile Window covering decode_part find_part find_parts find_rows"

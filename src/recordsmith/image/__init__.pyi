@@ -6,6 +6,7 @@ from recordsmith.image.colours import distinct_colours as distinct_colours
 from recordsmith.image.colours import grey_colours as grey_colours
 from recordsmith.image.colours import voc_colours as voc_colours
 from recordsmith.image.decoding.decoders import Decoded as Decoded
+from recordsmith.image.decoding.jpeg_pixels import jpeg_decoder as jpeg_decoder
 from recordsmith.image.decoding.memory import check_size as check_size
 from recordsmith.image.decoding.memory import reserve_for_decoding as reserve_for_decoding
 from recordsmith.image.decoding.memory import reserve_memory as reserve_memory

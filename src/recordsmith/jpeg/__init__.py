@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = lazy_names(
             "read_frame read_head sampling_factors segments unfinished_segment "
             "with_plain_header"
         ),
-        "tiling": "DONE TOO_LARGE can_be_cut read_mcus with_interval",
+        "tiling": "DAMAGED DONE LEFT_OVER TOO_LARGE can_be_cut read_mcus with_interval",
     },
 )

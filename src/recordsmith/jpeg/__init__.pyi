@@ -22,7 +22,9 @@ from recordsmith.jpeg.header import sampling_factors as sampling_factors
 from recordsmith.jpeg.header import segments as segments
 from recordsmith.jpeg.header import unfinished_segment as unfinished_segment
 from recordsmith.jpeg.header import with_plain_header as with_plain_header
+from recordsmith.jpeg.tiling import DAMAGED as DAMAGED
 from recordsmith.jpeg.tiling import DONE as DONE
+from recordsmith.jpeg.tiling import LEFT_OVER as LEFT_OVER
 from recordsmith.jpeg.tiling import TOO_LARGE as TOO_LARGE
 from recordsmith.jpeg.tiling import can_be_cut as can_be_cut
 from recordsmith.jpeg.tiling import read_mcus as read_mcus

@@ -13,7 +13,8 @@ enum {
     TILING_UNSUPPORTED = 1, /* another kind of JPEG, or an unusual one */
     TILING_DAMAGED = 2,
     TILING_TOO_LARGE = 3,   /* no room for the new file */
-    TILING_NO_CODE = 4      /* a DC table has no room for another code */
+    TILING_NO_CODE = 4,     /* a DC table has no room for another code */
+    TILING_LEFT_OVER = 5    /* after the last MCU, something else than the end mark */
 };
 
 enum { TILING_MAX_BLOCKS = 10, TILING_EXTRA = 2048 };
@@ -83,7 +84,7 @@ static int tiling_copy_scan(const jpeg_header *header, int interval, scan_tables
         if (reader->count < reader->missing) return TILING_DAMAGED; /* the interval ends early */
         if (writer->is_full) return TILING_TOO_LARGE;
     }
-    if (scan_read_marker(reader) != JPEG_EOI) return TILING_DAMAGED;
+    if (scan_read_marker(reader) != JPEG_EOI) return TILING_LEFT_OVER;
     scan_end_interval(writer);
     return TILING_DONE;
 }

@@ -9,6 +9,7 @@ from recordsmith.jpeg.bytes_object cimport new_bytes, shortened, start_of_bytes
 
 cdef extern from "tiling.h" nogil:
     int TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE
+    int TILING_LEFT_OVER
     ctypedef struct jpeg_header:
         int height, width, mcu_height, mcu_width, mcus_down, mcus_across, restart_interval
     int jpeg_read_header(const uint8_t *data, size_t size, jpeg_header *header)
@@ -17,8 +18,9 @@ cdef extern from "tiling.h" nogil:
     int tiling_write(const uint8_t *data, size_t size, int interval, uint8_t *out,
                      size_t *out_size)
 
-DONE, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_CODE = (
-    TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE
+DONE, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_CODE, LEFT_OVER = (
+    TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE,
+    TILING_LEFT_OVER,
 )
 
 

@@ -6,12 +6,13 @@ Checks the options: a `LoaderSession` knows where the loader is, a `Production` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from msgspec.structs import replace
 
 from recordsmith.dataset import Dataset, records_of
+from recordsmith.image import jpeg_decoder
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.production import Production
 from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions
@@ -187,7 +188,8 @@ class Loader:
             "dataset": source.digest(),
         }
         described = {name: value for name, value in chosen.items() if value is not None}
-        schedule = Schedule(order, share, epochs, described)
+        decoder = jpeg_decoder() if maker.decodes_images else None
+        schedule = Schedule(order, share, epochs, described, decoder)
         missing_rows = "skip_errors removes rows; leave it out" if skip_errors else ""
         if functions.filter is not None:
             missing_rows = "filter removes rows; select records before packing, or with a slice"
@@ -233,7 +235,7 @@ class Loader:
             "batch_size=None); for single examples use Examples, or recordsmith.torch.examples.",
         )
 
-    def __enter__(self) -> Loader:  # noqa: PYI034 - Self is for Python 3.11 and later
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

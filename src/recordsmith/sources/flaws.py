@@ -7,13 +7,10 @@ Sources raise and note text for people. Where `lint` should know what a text is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from enum import StrEnum
+from typing import Self, TypeAlias
 
 from recordsmith.support.errors import option
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _KEPT_FILES = 100
 
@@ -21,7 +18,7 @@ FlawBox: TypeAlias = tuple[float, float, float, float]
 """ymin, xmin, ymax, xmax as shares of the image; may be outside of it."""
 
 
-class Severity(str, Enum):
+class Severity(StrEnum):
     """How bad a finding is. Errors and warnings fail `recordsmith lint`, notes do not."""
 
     ERROR = "error"
@@ -32,7 +29,7 @@ class Severity(str, Enum):
         return self.value
 
 
-class LintCheck(str, Enum):
+class LintCheck(StrEnum):
     """One thing that `lint` checks. The names are stable: programs may compare them.
 
     Subclasses have the checks next to the code that makes them: name, usual severity, what a

@@ -32,7 +32,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import is_like_split
 from recordsmith.support.errors import SourceError, option
-from recordsmith.support.words import count
+from recordsmith.support.words import common_prefix, count
 
 _WORDS = re.compile(r"[^\s,;|:\"'\[\]{}()<>=]+")
 _ANNOTATIONS = re.compile(rb'"(annotations?|labels?|coordinates|bbox|boxes|regions|shapes)"\s*:')
@@ -198,7 +198,7 @@ def _paths_of(line: AccountLine, read: Container[str]) -> list[str]:
     """The folders of a line in which nothing is read, and its files in others."""
     folders = [folder for folder in line.folders if folder not in read]
     names = [name for name in line.names if posixpath.dirname(name) in read]
-    start = posixpath.commonprefix(names)
+    start = common_prefix(names or [""])
     is_pattern = len(names) > _FEW and len(posixpath.basename(start)) >= _LONG
     return [*folders, *([f"{start}*"] if is_pattern and line.file_count == len(names) else names)]
 

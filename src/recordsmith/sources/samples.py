@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from recordsmith.format.example import Kind, SequenceExample
 from recordsmith.stores import Location, as_place
 from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import unknown_word
 from recordsmith.support.lazy import LazyTable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for

@@ -6,15 +6,12 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from recordsmith.sources.samples import Content, Note, Sample, SampleReader
 from recordsmith.stores import Location
 from recordsmith.support.ahead import begin_ahead
 from recordsmith.support.threads import stoppable_pool, wait_for
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _AHEAD_BYTES = 64 << 20
 """The most that all users of a `SamplesAhead` together read ahead, plus one sample each."""

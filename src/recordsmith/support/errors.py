@@ -22,7 +22,7 @@ import errno
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recordsmith.support.words import printable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recordsmith.support.reports import SourceLocation
 
 
-class Defect(str, Enum):
+class Defect(StrEnum):
     """One thing wrong with a file. The names are stable: programs may compare them.
 
     Example:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
+_Sequence = TypeVar("_Sequence", bound=Sequence[Any])
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _MAX_DEPTH = 10  # of folders in names that are compared
@@ -142,3 +144,16 @@ def printable(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
         for char in text
     )
+
+
+def common_prefix(sequences: Iterable[_Sequence]) -> _Sequence:
+    """Return the longest start that strings, or lists, have in common.
+
+    As `os.path.commonprefix`, which is deprecated in Python 3.15; there must be one at least.
+    """
+    listed: list[Any] = list(sequences)
+    first, last = min(listed), max(listed)
+    for at, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:at]  # type: ignore[no-any-return]
+    return first  # type: ignore[no-any-return]

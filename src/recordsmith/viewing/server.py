@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from html import escape
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import OptionError, needs_extra, option
@@ -60,7 +60,7 @@ class Viewer:
         while self._thread.is_alive():
             self._thread.join(1)
 
-    def __enter__(self) -> Viewer:  # noqa: PYI034 - typing has Self from Python 3.11 on
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

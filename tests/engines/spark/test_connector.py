@@ -191,7 +191,7 @@ def test_an_existing_dataset_needs_a_mode(connector: _Spark, tmp_path: Path) -> 
 
 
 def test_times_and_decimals_are_restored(spark: Any, connector: _Spark, tmp_path: Path) -> None:
-    moment = dt.datetime(2024, 2, 29, 12, 30, 1, 5, tzinfo=dt.timezone.utc)
+    moment = dt.datetime(2024, 2, 29, 12, 30, 1, 5, tzinfo=dt.UTC)
     day = dt.date(2024, 2, 29)
     price = decimal.Decimal("12.34")
     schema = "at timestamp, day date, price decimal(10, 2), exact double, small int, nothing void"

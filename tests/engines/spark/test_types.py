@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 import recordsmith as rs  # noqa: E402 - needs pyspark
 from recordsmith.spark.source import RecordsmithSource  # noqa: E402 - needs pyspark
 
-MOMENT_UTC = dt.datetime(2024, 2, 29, 12, 30, 1, tzinfo=dt.timezone.utc)
+MOMENT_UTC = dt.datetime(2024, 2, 29, 12, 30, 1, tzinfo=dt.UTC)
 MOMENT = MOMENT_UTC.replace(tzinfo=None)
 DAY, TIME, SPAN = dt.date(2024, 2, 29), dt.time(1, 2, 3), dt.timedelta(seconds=3)
 UNITS = ("s", "ms", "us", "ns")

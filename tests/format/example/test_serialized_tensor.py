@@ -76,6 +76,8 @@ def survey_of(*values: bytes) -> Schema:
 
 @pytest.mark.parametrize(("data", "expected"), GOOD)
 def test_tensors_are_recognised(data: bytes, expected: str) -> None:
+    if "bfloat16" in expected:
+        pytest.importorskip("ml_dtypes")
     assert describe_tensor(data) == f"serialised tensor {expected}"
     if b"\x22" in data[:60]:
         assert schema_of_tensor(data[:60], len(data)) == schema_of_tensor(data)

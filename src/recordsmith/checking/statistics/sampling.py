@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.permutation import finalize_bits
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from recordsmith.support.reports import (
 )
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
+from recordsmith.support.words import common_prefix
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import size as format_size
 
@@ -330,5 +330,5 @@ def _errors(
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     """Map each path to its part below the folder that all have in common."""
     listed = list(paths)
-    start = os.path.commonprefix(listed).rfind("/") + 1  # noqa: RUF071 - cut at a folder
+    start = common_prefix(listed or [""]).rfind("/") + 1
     return {path: path[start:] for path in listed}

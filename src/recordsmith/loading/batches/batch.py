@@ -93,6 +93,10 @@ class BatchMaker:
         }
         self.row_features = _images_first(features)
         self.has_pixels = any(feature.has_pixels for feature in self.row_features.values())
+        self.decodes_images = any(
+            isinstance(feature, ImageFeature) and feature.raw_shape is None
+            for feature in self.row_features.values()
+        )
         self.ragged_texts = {
             name for name, feature in features.items()
             if isinstance(feature, Text) and feature.shape == "ragged"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ from recordsmith.support.words import count as counted
 from recordsmith.support.words import suggest_names
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from recordsmith.dataset import Dataset
 
 Stored = Literal["numbers", "vector"]

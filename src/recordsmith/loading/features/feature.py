@@ -112,7 +112,12 @@ class RowFeature(Feature):
 
 
 class ImageFeature(RowFeature):
-    """A feature with images, which masks and boxes can follow."""
+    """A feature with images, which masks and boxes can follow.
+
+    raw_shape: of images stored as raw pixels; None for files, which are decoded.
+    """
+
+    raw_shape: Sequence[int | str] | None = None
 
     @property
     @abstractmethod

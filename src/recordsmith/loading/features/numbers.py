@@ -8,7 +8,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ from recordsmith.support.number_options import is_whole, whole_number
 from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from recordsmith.dataset import Dataset
     from recordsmith.loading.features.normalising import NormaliseLike, Scaling
 

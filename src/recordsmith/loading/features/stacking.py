@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from recordsmith.support.errors import OptionError
 from recordsmith.support.explaining import check_word
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from recordsmith.dataset import Dataset
     from recordsmith.loading.features.normalising import NormaliseLike
 

@@ -19,6 +19,7 @@ from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.shuffle import PositionOrder
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import warn_user
 from recordsmith.support.number_options import is_same, whole_number
 
 VERSION = 1
@@ -76,17 +77,28 @@ class Schedule:
         share: RankShare,
         epochs: int | None,
         described: Mapping[str, Any] | None = None,
+        jpeg_decoder: str | None = None,
     ) -> None:
-        """`described`: what else must match when a state is loaded."""
+        """Describe the steps.
+
+        Args:
+            described: what else must match when a state is loaded.
+            jpeg_decoder: the library that decodes JPEG here, if any is decoded. A state of another
+                one is loaded with a warning.
+        """
         self.order = order
         self._described = described or {}
+        self._jpeg_decoder = jpeg_decoder
         self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
         """Return the schedule of one of several workers that feed this rank in turn."""
         share = dataclasses.replace(self.share, worker=worker, worker_count=worker_count)
-        return Schedule(self.order, share, self._epochs, self._described)
+        return self._copy(self.order, share)
+
+    def _copy(self, order: PositionOrder, share: RankShare) -> Schedule:
+        return Schedule(order, share, self._epochs, self._described, self._jpeg_decoder)
 
     def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
         """Yield the steps of an iteration, starting at a place in it."""
@@ -170,7 +182,8 @@ class Schedule:
 
     def state(self, progress: EpochProgress) -> dict[str, Any]:
         """Return a progress as a small JSON-able dict."""
-        return {"version": VERSION, **asdict(progress), "order": self._describe(self.order)}
+        state = {"version": VERSION, **asdict(progress), "order": self._describe(self.order)}
+        return state if self._jpeg_decoder is None else state | {"jpeg_decoder": self._jpeg_decoder}
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
         return {**order.describe(), **self._described}
@@ -208,7 +221,13 @@ class Schedule:
                 remedy=f"Pass at least as many {option('epochs')} as the loader that saved the "
                 "state.",
             )
-        return Schedule(order, self.share, self._epochs, self._described), progress
+        other = state.get("jpeg_decoder")
+        if None not in (other, self._jpeg_decoder) and other != self._jpeg_decoder:
+            warn_user(
+                f"the state is from a loader that decoded JPEG with {other}, but this one has "
+                f"{self._jpeg_decoder}: the pixels of images differ a little"
+            )
+        return self._copy(order, self.share), progress
 
     def _order_of(self, description: object) -> PositionOrder:
         """Return the order of a state, which must equal this one."""

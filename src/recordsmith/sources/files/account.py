@@ -19,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -44,7 +44,7 @@ _SHOWN = 3
 _UNLABELLED = frozenset(("pred", "predict", "prediction", "predictions", "unlabelled", "unlabeled"))
 
 
-class Role(str, Enum):
+class Role(StrEnum):
     """What a file is read as."""
 
     IMAGE = "image"
@@ -62,7 +62,7 @@ class Role(str, Enum):
         return self.value
 
 
-class Reason(str, Enum):
+class Reason(StrEnum):
     """Why files are left out."""
 
     HIDDEN = "hidden"

@@ -22,6 +22,7 @@ from recordsmith.sources.files.paths import check_folder, with_slashes
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.support.errors import SourceError
+from recordsmith.support.words import common_prefix
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"
@@ -149,7 +150,7 @@ def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
 
 def _common(parts: list[str], others: list[str]) -> int:
     """How many of the first parts are equal."""
-    return len(posixpath.commonprefix([parts, others]))
+    return len(common_prefix([parts, others]))
 
 
 def _last_two(path: str) -> str:

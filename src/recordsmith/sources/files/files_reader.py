@@ -11,15 +11,12 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from recordsmith.sources.files.paths import object_version
 from recordsmith.sources.samples import Sample, StoredReader, unlisted_error
 from recordsmith.stores import Location
 from recordsmith.support.errors import SourceError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _Opened = TypeVar("_Opened")
 

@@ -6,7 +6,6 @@ Names of folders and files show which are masks; where they do not, a look at so
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import folder_splits, is_like_split
 from recordsmith.stores import Location
 from recordsmith.support.errors import RecordsmithError, SourceError, option
+from recordsmith.support.words import common_prefix
 
 _MASK_WORDS_TEXT = (
     "mask masks label labels labeled labelled gt gts groundtruth truth seg segs segmentation "
@@ -219,7 +219,7 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
     matches = []
     for (rests, patterns, depth), group in members.items():
         aboves = [above for above, *_ in group]
-        head = posixpath.commonprefix(aboves) if depth is None else _common_pattern(aboves)
+        head = common_prefix(aboves) if depth is None else _common_pattern(aboves)
         left_side, right_side = (
             _Side("/".join((*head, *rest)) or ".", pattern)
             for rest, pattern in zip(rests, patterns, strict=True)
@@ -294,7 +294,7 @@ def _split_paths(left: str, right: str) -> tuple[Sequence[str], Any, Any] | None
     if the paths differ in too much.
     """
     paths = _split(left), _split(right)
-    above = posixpath.commonprefix(paths)
+    above = common_prefix(paths)
     one, other = (path[len(above) :] for path in paths)
     while one and other and one[-1] == other[-1]:
         one.pop()

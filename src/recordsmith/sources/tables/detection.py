@@ -40,6 +40,7 @@ from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
 from recordsmith.stores import Location
 from recordsmith.support.errors import RecordsmithError, option
+from recordsmith.support.words import common_prefix
 
 _ROWS = 300
 _HEAD_BYTES = 1 << 24
@@ -384,7 +385,7 @@ def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _ImageColu
         candidates = [(len(names), _ImageColumn(column, path)) for path, names in hits.items()]
         for number, images in [*candidates, *_spread_images(column, hits)]:
             name = posixpath.basename(images.folder).lower()
-            affinity = len(posixpath.commonprefix([name, head.name.lower()]))
+            affinity = len(common_prefix([name, head.name.lower()]))
             rank = (len(distinct), number, not images.spread, affinity, name.startswith("train"))
             if 2 * number >= len(probed) and rank > best:
                 best, chosen = rank, images

@@ -8,6 +8,14 @@ its place and its spelling; a length is rewritten only around a change.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.pythread cimport (
+    NOWAIT_LOCK,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_release_lock,
+    PyThread_type_lock,
+)
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -153,7 +161,7 @@ cdef class Rewriter:
     cdef const uint8_t *owner  # the map that gets the added features, or NULL
     cdef int guess           # the last key
     cdef size_t most_bytes
-    cdef bint is_busy        # a nested call would change the state above
+    cdef PyThread_type_lock busy  # a nested call, or another thread, would change the state above
     cdef readonly Py_ssize_t row
     """The record that the last call reached."""
 
@@ -172,6 +180,9 @@ cdef class Rewriter:
         """
         cdef int i = 0, names = <int>len(is_added), count = <int>len(actions)
         cdef action_state *action
+        self.busy = PyThread_allocate_lock()
+        if self.busy is NULL:
+            raise MemoryError
         self.kept = [added]
         self.added = span_of(<const uint8_t *>PyBytes_AS_STRING(added), PyBytes_GET_SIZE(added))
         self.action_of, self.new_value_of = action_of, new_value_of
@@ -213,6 +224,8 @@ cdef class Rewriter:
         release(&self.entries)
         release(&self.sections)
         release(&self.fresh)
+        if self.busy is not NULL:
+            PyThread_free_lock(self.busy)
         free(self.actions)
         free(self.is_added)
         free(self.kept_in)
@@ -513,9 +526,8 @@ cdef class Rewriter:
         memset(&offsets, 0, sizeof(offsets))
         if not spans_fit(buffer.shape[0], starts, lengths) or not 0 <= first <= count:
             raise IndexError("a payload lies outside the buffer")
-        if self.is_busy:
+        if not PyThread_acquire_lock(self.busy, NOWAIT_LOCK):
             raise RuntimeError("a Rewriter is for one thread at a time, and not for what it asks")
-        self.is_busy = True
         self.row = first
         try:
             with nogil:
@@ -526,7 +538,7 @@ cdef class Rewriter:
                 raise MemoryError
             return code, self.row, take_as_it_is(&data), take_as_it_is(&offsets)
         finally:
-            self.is_busy = False
+            PyThread_release_lock(self.busy)
             release(&data)
             release(&offsets)
 

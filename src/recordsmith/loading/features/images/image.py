@@ -35,6 +35,7 @@ from recordsmith.image import (
     Window,
     convert_pixels,
     divisor_for,
+    jpeg_decoder,
     place_image,
 )
 from recordsmith.loading.features.feature import (
@@ -208,6 +209,10 @@ class Image(ImageFeature):
         self._check_numbers(is_scaled=is_scaled)
         check_image_count(self, raw)
         check_option(isinstance(self.exact, bool), "exact", self.exact, "True or False")
+        is_allowed = not self.exact or raw is not None or jpeg_decoder() == "simplejpeg"
+        expected = "False without simplejpeg: Pillow does not decode JPEG to TensorFlow's pixels"
+        remedy = "Leave it out, or install simplejpeg, which has wheels for CPython up to 3.14."
+        check_option(is_allowed, "exact", self.exact, expected, remedy)
         is_allowed = not self.exact or self.interpolation in ("auto", "linear")
         expected = f"'auto' or 'linear' with {option('exact', True)}"
         check_option(is_allowed, "interpolation", self.interpolation, expected)
