@@ -190,7 +190,11 @@ def choose_strongest(
     """
     best = strongest(candidates)
     if len(best) > 1:
-        ways = [f"{candidate.describe()}: {candidate.typed()}" for candidate in best]
+        ways = [
+            f"{candidate.describe()}: {candidate.typed()}"
+            + (f", but {candidate.problem}. {candidate.remedy}" if candidate.problem else "")
+            for candidate in best
+        ]
         raise SourceError(
             f"the folder can be read in {len(ways)} ways",
             ways,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -104,13 +105,20 @@ class SharedAnnotationSource(AnnotatedSource):
         if not (paths := cls._matching(tree)):
             return
         chosen = cls._chosen(paths)
-        yield LayoutCandidate(
+        candidate = LayoutCandidate(
             cls.box_format.name,
             cls.box_format.what.format(join_names(chosen)),
             Confidence.ANNOTATED,
             files=tuple(paths),
             hints=cls._hints(paths, chosen),
         )
+        try:
+            _group_by_split(chosen)
+        except SourceError as error:
+            candidate = replace(
+                candidate, problem=error.problem, remedy=error.remedy, needs=("annotations",)
+            )
+        yield candidate
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
