@@ -1091,9 +1091,9 @@ def test_a_table_that_repeats_those_of_splits(tmp_path: Path) -> None:
         (tmp_path / f"{name}_labels.csv").write_text(text)
     for name in rows:
         image(tmp_path / f"{name}.jpg")
-    for read in (lambda: CsvBoxes(tmp_path).list_samples(), lambda: rs.detect(tmp_path)):
+    for reading in (lambda: CsvBoxes(tmp_path).list_samples(), lambda: rs.detect(tmp_path).source):
         with raises(rs.SourceError, match="without distinct splits") as caught:
-            read()
+            reading()
         assert "leave_out='cats_labels.csv'" in caught.value.remedy
     chosen = rs.detect(tmp_path, annotations="cats_labels.csv").source
     assert len(chosen.list_samples().samples) == 3

@@ -301,7 +301,10 @@ class _CocoFile:
             )
         self._annotation_count += 1
         if self._annotation_count <= _FIRST:
-            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            try:
+                fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            except ValueError:  # in a name that the others do not ask for
+                raise encoding_error(self._file.name, line=self._line(start)) from None
             self._fields["annotations"].update(fields)
         if isinstance(item.image_id, (int, str)):
             self._annotations.setdefault(repr(item.image_id), []).append(raw)
