@@ -217,6 +217,22 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
     assert _defects(path) == [(D.FEATURE_KIND, 3)]
 
 
+def test_objects_have_a_value_each(write, tmp_path: Path) -> None:
+    """A feature that a record lacks is none of its objects', as in files of other programs."""
+    keys = [f"image/object/{name}" for name in ("bbox/xmin", "class/label", "attribute/age")]
+    counts = [(2, 2, 2), (0, 0, 0), (2, 1, 2), (1, 1, 0), (0, 1, 0), (3, 3, 4)]
+    records = []
+    for count in counts:
+        values = ([0.5] * count[0], [1] * count[1], ["a"] * count[2])
+        records.append({key: value for key, value in zip(keys, values, strict=True) if value})
+    path = write(tmp_path / "a.tfrecord", records)
+    report = rs.verify(path, deep=True)
+    found = {(error.record, error.feature) for error in report.defects}
+    assert found == {(2, keys[1]), (4, keys[1]), (5, keys[2])}
+    assert {error.defect for error in report.defects} == {rs.Defect.FEATURE_SHAPE}
+    assert rs.verify(path).is_good
+
+
 def test_images_in_sequence_examples(write, tmp_path: Path) -> None:
     """Frames and an image of the context; the context stores their size."""
     frame, cut, small = _image(), _image()[:300], _image(size=(39, 30))

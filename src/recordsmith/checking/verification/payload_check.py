@@ -40,6 +40,7 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.example.kernel.payloads import classify_many
 from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.keys import OBJECT_LABEL, XMIN, has_value_per_object
 from recordsmith.format.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
@@ -159,6 +160,7 @@ class PayloadCheck:
                 fits[error.record] = False
                 yield error
         yield from self._episode_errors(block, np.flatnonzero(fits))
+        yield from self._object_errors(block, np.flatnonzero(fits))
 
     def _episode_errors(self, block: RecordBlock, rows: Int64Array) -> Iterator[DataError]:
         """Yield the defects of episodes, with their rows; rules of users are not about them."""
@@ -173,6 +175,34 @@ class PayloadCheck:
         with suppress(DataError):  # kinds that rules allow to differ
             for error in episode_errors(kinds, block.buffer, *spans, is_sequence=is_sequence):
                 yield _with_row(error, rows[error.record])
+
+    def _object_errors(self, block: RecordBlock, rows: Int64Array) -> Iterator[DataError]:
+        """Yield records whose objects have different numbers of values, which no loader reads."""
+        specs: Any = {
+            key: FeatureSpec(kind, "ragged")  # type: ignore[arg-type]
+            for (_, key), kind in self.summary.kinds.items()
+            if has_value_per_object(key)
+        }
+        counted_by = next((key for key in (XMIN, OBJECT_LABEL) if key in specs), None)
+        if self._pool is None or self.summary.payload != "Example" or counted_by is None:
+            return
+        decoder = ColumnDecoder(specs)
+        try:
+            decoder.append(block.buffer, block.starts[rows], block.lengths[rows])
+        except DataError:  # kinds that rules allow to differ
+            return
+        columns: Any = decoder.finish()
+        counts = columns[counted_by].lengths
+        for key, column in columns.items():
+            for place in np.flatnonzero((column.lengths != counts) & (column.lengths > 0)).tolist():
+                error = CorruptDataError(
+                    Defect.FEATURE_SHAPE,
+                    f"feature {key!r} has the wrong number of values",
+                    found=str(column.lengths[place]),
+                    expected=f"{counts[place]}, as {counted_by!r} has: one for each object",
+                    feature=key,
+                )
+                yield _with_row(error, rows[place])
 
     def _section_errors(
         self, payload: RulePayload, section: str, block: RecordBlock, rows: Int64Array
