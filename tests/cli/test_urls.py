@@ -114,7 +114,8 @@ def _run(run: Any, name: str, places: dict[str, str], *options: str) -> list[tup
 
 def _without_times(document: Any) -> Any:
     if isinstance(document, dict):
-        times = ("seconds", "speed", "per_second", "size_bytes_on_disk")
+        # also of identities of the manifest before a change, which names the source
+        times = ("seconds", "speed", "per_second", "size_bytes_on_disk", "fingerprint", "base")
         return {
             key: _without_times(value)
             for key, value in document.items()

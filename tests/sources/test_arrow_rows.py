@@ -322,8 +322,12 @@ print(ends["read"] > 0, ends["refused"] > 0)
 """
 
 
+# ColumnChunkMetaData of 26 ends the process if the sizes of a chunk contradict each other
+_ABORTS = pytest.mark.xfail(pa.__version__.startswith("26."), reason="pyarrow 26 aborts")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["t.arrow", "t.arrows", "t.parquet"])
+@pytest.mark.parametrize("name", ["t.arrow", "t.arrows", pytest.param("t.parquet", marks=_ABORTS)])
 def test_a_file_with_a_wrong_byte_is_read_or_refused(tmp_path: Path, name: str) -> None:
     table = pa.table(
         {
