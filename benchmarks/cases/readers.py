@@ -190,21 +190,21 @@ def report_damage(settings: Settings) -> Table:
         _TFR_READER: settings.tfr_reader_python,
     }
     damages = _damages(whole, start, size)
-    rows, answers = [], {}
+    rows, outcomes = [], {}
     for reader in _READERS:
         say(f"  {reader}")
         python = pythons.get(reader) or sys.executable
         path.write_bytes(whole)
-        users, error = _answer(python, reader, path)
+        users, error = _read_apart(python, reader, path)
         if error:
             rows.append((reader, f"not installed: {error}", *[""] * (len(damages) - 1)))
             continue
         cells = []
         for data in damages.values():
             path.write_bytes(data)
-            cells.append(_outcome(users, *_answer(python, reader, path)))
+            cells.append(_outcome(users, *_read_apart(python, reader, path)))
         rows.append((reader, *cells))
-        answers[reader] = cells
+        outcomes[reader] = cells
     return Table(
         DAMAGE,
         "Damaged files, and readers without TensorFlow",
@@ -212,7 +212,7 @@ def report_damage(settings: Settings) -> Table:
         "was read is compared with the whole file.",
         ("", *damages),
         tuple(rows),
-        data=answers,
+        data=outcomes,
     )
 
 
@@ -226,7 +226,7 @@ def _outcome(expected: list[int], users: list[int], error: str) -> str:
     return f"{', '.join(found)}, without a message" if found else "all right"
 
 
-def _answer(python: str, reader: str, path: Path) -> tuple[list[int], str]:
+def _read_apart(python: str, reader: str, path: Path) -> tuple[list[int], str]:
     """The users that were read, and the error or an empty text."""
     command = [python, "-m", "cases.readers", reader, str(path)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -238,8 +238,8 @@ def _answer(python: str, reader: str, path: Path) -> tuple[list[int], str]:
         return [], f"no end within {_SECONDS} s"
     if done.returncode or not done.stdout:
         return [], f"the process ended with {done.returncode}"
-    answer = json.loads(done.stdout.splitlines()[-1])
-    return answer["users"], answer["error"]
+    result = json.loads(done.stdout.splitlines()[-1])
+    return result["users"], result["error"]
 
 
 def main() -> None:
@@ -248,7 +248,7 @@ def main() -> None:
     error = ""
     try:
         users.extend(map(_user, _READERS[reader](Path(path))))  # those before an error stay
-    except Exception as found:  # noqa: BLE001 - whatever it is, is the answer
+    except Exception as found:  # noqa: BLE001 - of any library
         error = type(found).__name__
     print(json.dumps({"users": users, "error": error}))
 

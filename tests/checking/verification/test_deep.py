@@ -218,7 +218,7 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
 
 
 def test_objects_have_a_value_each(write, tmp_path: Path) -> None:
-    """A feature that a record lacks is none of its objects', as in files of other programs."""
+    """Records may lack a feature of objects, as in files of other programs."""
     keys = [f"image/object/{name}" for name in ("bbox/xmin", "class/label", "attribute/age")]
     counts = [(2, 2, 2), (0, 0, 0), (2, 1, 2), (1, 1, 0), (0, 1, 0), (3, 3, 4)]
     records = []

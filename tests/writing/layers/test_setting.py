@@ -223,7 +223,7 @@ def test_a_layer_in_the_place_of_another(out: Path, tmp_path: Path) -> None:
     assert rs.verify(out, deep=True).is_good
 
 
-@pytest.mark.parametrize("key", ["class/label", "attribute/age"])
+@pytest.mark.parametrize("key", ["class/label", "attribute/age", "difficult"])
 def test_a_value_for_each_object(tmp_path: Path, key: str) -> None:
     """Other numbers of values, also none, would leave a record that no loader reads."""
     keys = [f"image/object/{name}" for name in ("bbox/xmin", "class/label")]

@@ -40,7 +40,7 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.example.kernel.payloads import classify_many
 from recordsmith.format.example.kernel.survey import FeatureSurvey
-from recordsmith.format.example.keys import OBJECT_LABEL, XMIN, has_value_per_object
+from recordsmith.format.example.keys import has_value_per_object, object_count_key
 from recordsmith.format.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
@@ -178,13 +178,14 @@ class PayloadCheck:
 
     def _object_errors(self, block: RecordBlock, rows: Int64Array) -> Iterator[DataError]:
         """Yield records whose objects have different numbers of values, which no loader reads."""
+        if self._pool is None or self.summary.payload != "Example":
+            return
         specs: Any = {
             key: FeatureSpec(kind, "ragged")  # type: ignore[arg-type]
             for (_, key), kind in self.summary.kinds.items()
             if has_value_per_object(key)
         }
-        counted_by = next((key for key in (XMIN, OBJECT_LABEL) if key in specs), None)
-        if self._pool is None or self.summary.payload != "Example" or counted_by is None:
+        if (count_key := object_count_key(specs)) is None:
             return
         decoder = ColumnDecoder(specs)
         try:
@@ -192,14 +193,14 @@ class PayloadCheck:
         except DataError:  # kinds that rules allow to differ
             return
         columns: Any = decoder.finish()
-        counts = columns[counted_by].lengths
+        counts = columns[count_key].lengths
         for key, column in columns.items():
             for place in np.flatnonzero((column.lengths != counts) & (column.lengths > 0)).tolist():
                 error = CorruptDataError(
                     Defect.FEATURE_SHAPE,
                     f"feature {key!r} has the wrong number of values",
                     found=str(column.lengths[place]),
-                    expected=f"{counts[place]}, as {counted_by!r} has: one for each object",
+                    expected=f"{counts[place]}, as {count_key!r} has: one for each object",
                     feature=key,
                 )
                 yield _with_row(error, rows[place])

@@ -6,6 +6,8 @@ names: see `packing/keys.py`.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 # the image: the bytes of its file; raw pixels also have the values per pixel and their type
 IMAGE = "image/encoded"
 FORMAT = "image/format"
@@ -61,14 +63,25 @@ CORNER_X = "image/object/corner/x"
 CORNER_Y = "image/object/corner/y"
 CORNER = (CORNER_X, CORNER_Y)
 
+_VALUES_PER_OBJECT = frozenset(
+    (
+        *(*BOX, OBJECT_LABEL, OBJECT_TEXT, OBJECT_ID, OBJECT_AREA, OBJECT_IS_CROWD),
+        *(OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW, OBJECT_TRACK, KEYPOINT_NUM),
+    )
+)
+
 _MASK_WORDS = ("mask", "segment")
 _TARGET_WORDS = ("label", "depth")
 
 
 def has_value_per_object(key: str) -> bool:
-    """Return whether a standard key has one value for each object of an image."""
-    of_objects = (*BOX, OBJECT_LABEL, OBJECT_TEXT, OBJECT_ID, OBJECT_AREA, OBJECT_TRACK)
-    return key in of_objects or key.startswith(OBJECT_ATTRIBUTE)
+    """Return whether a standard key has one short value for each object of an image."""
+    return key in _VALUES_PER_OBJECT or key.startswith(OBJECT_ATTRIBUTE)
+
+
+def object_count_key(keys: Container[str]) -> str | None:
+    """Return the key whose values count the objects of an image; None without one."""
+    return next((key for key in (XMIN, OBJECT_LABEL) if key in keys), None)
 
 
 def is_class_key(key: str) -> bool:

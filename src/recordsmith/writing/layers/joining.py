@@ -21,7 +21,7 @@ from recordsmith.format.example import (
     RaggedArray,
     context_as_example,
 )
-from recordsmith.format.example.keys import OBJECT_LABEL, XMIN
+from recordsmith.format.example.keys import object_count_key
 from recordsmith.format.example.payload import encode_key
 from recordsmith.stores import ScratchFile, release_pages
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
@@ -269,14 +269,14 @@ class _Join:
     def check_objects(self) -> None:
         """Check that features of objects have a value for each; SourceError for other numbers."""
         columns, known = self.rows.columns_of_objects, self.dataset.schema.columns
-        counted_by = [key for key in (XMIN, OBJECT_LABEL) if key in known and key not in columns]
-        if not columns or not counted_by:
+        count_key = object_count_key(known.keys() - columns.keys())
+        if not columns or count_key is None:
             return
         kinds = {name: self.rows.kinds[name] for name in columns.values()}
-        specs = {counted_by[0]: FeatureSpec(shape="ragged")}
+        specs = {count_key: FeatureSpec(shape="ragged")}
         start = 0
         for batch in self.dataset.batches(ROWS_AT_ONCE, specs):
-            column: Any = batch[counted_by[0]]
+            column: Any = batch[count_key]
             counts = column.lengths
             numbers = self.row_of_record[start : start + len(counts)]
             places = np.flatnonzero(numbers >= 0)
