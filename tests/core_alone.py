@@ -7,10 +7,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import struct
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zlib
 from pathlib import Path
@@ -145,6 +148,18 @@ def check_command() -> None:
     assert "Traceback" not in process.stderr, process
 
 
+def check_interpreter_lock() -> None:
+    """No module of the core turns the lock of a free-threaded build on."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+    for module in pkgutil.walk_packages(rs.__path__, "recordsmith."):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:  # of an extra
+            continue
+        assert not sys._is_gil_enabled(), module.name  # type: ignore[attr-defined]
+
+
 HIDDEN = os.environ.get("HIDDEN_LIBRARIES", "").split()
 """Libraries that are installed and have to look as if they were not."""
 
@@ -154,7 +169,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         os.chdir(temporary)
         for check in (
-            check_records, check_jobs, check_packing, check_loading, check_missing, check_command
+            check_records, check_jobs, check_packing, check_loading, check_missing, check_command,
+            check_interpreter_lock,
         ):  # fmt: skip
             check()
             print(check.__name__, "passed")
