@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import Coco, Listing, Source
-from recordsmith.support.errors import MAX_PROBLEMS
+from recordsmith.support.problems import MAX_PROBLEMS
 
 from ..raising import places, raises
 from .annotated import BOX, boxes_of, coco, image, mask_of, problems_of, read, write

@@ -27,8 +27,9 @@ from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.joining import joined
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 
