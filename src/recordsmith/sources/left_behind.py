@@ -198,7 +198,7 @@ def _paths_of(line: AccountLine, read: Container[str]) -> list[str]:
     """The folders of a line in which nothing is read, and its files in others."""
     folders = [folder for folder in line.folders if folder not in read]
     names = [name for name in line.names if posixpath.dirname(name) in read]
-    start = common_prefix(names or [""])
+    start = common_prefix(names)
     is_pattern = len(names) > _FEW and len(posixpath.basename(start)) >= _LONG
     return [*folders, *([f"{start}*"] if is_pattern and line.file_count == len(names) else names)]
 
