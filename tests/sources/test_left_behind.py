@@ -115,7 +115,6 @@ KNOWN: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
         SPLITS | {"sample_submission.csv": "id,label\n01,0\n02,0\n"},
         {"a sample submission": ["sample_submission.csv"]}),
     "names of classes": (SPLITS | {"classes.txt": "a\nb\n"}, {"not images": ["classes.txt"]}),
-    "a list of few images": (PHOTOS | {"best.txt": _names(4)}, {"not images": ["best.txt"]}),
     "one image without a mask": (
         {"images/{01-10}.jpg": "photo", "masks/{01-09}.png": "numbers"},
         {"without an annotation": ["images/10.jpg"]}),

@@ -261,7 +261,7 @@ class _Images:
                 yield replace(candidate, options={"images": path})
             what = f"all {count(self._count(base), 'image')} in {self._place}"
             yield self._files(Confidence.STRUCTURE, what)
-        elif classes or direct:
+        elif classes or not are_few(direct, self._count(base)):
             yield self._files(Confidence.STRUCTURE)
             if classes:
                 yield replace(
