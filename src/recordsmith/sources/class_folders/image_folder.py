@@ -142,8 +142,8 @@ class ImageFiles(_ImageSource):
         if self._pattern is not None:
             total = len(samples) + len(without_class)
             are_beside = len(samples) and "" not in of_folder and are_few(len(without_class), total)
-            if not are_beside:
-                classes_in_names(self._pattern, without_class, self.root)  # an error, if any
+            if without_class and not are_beside:  # an error
+                classes_in_names(self._pattern, [*without_class, *samples.names], self.root)
             account.leave(
                 Reason.OTHER_READING, without_class, "image", "outside class folders skipped"
             )
