@@ -327,7 +327,7 @@ def _class_tables(tree: FileTree, pairs: _Pairs) -> dict[str, ClassNames]:
                 raise SourceError(
                     f"{path}:{line}: found {text!r}; expected a pixel value and a class name",
                     path=tree.root,
-                    remedy="Mend the line, or leave the file out.",
+                    remedy="Correct the line, or leave the file out.",
                 )
             names[number] = name.strip().strip('"')
         tables[path] = tuple(map(names.get, range(max(names, default=-1) + 1)))
