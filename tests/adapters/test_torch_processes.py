@@ -369,18 +369,29 @@ def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize(
+    ("begin", "arguments", "told"),
+    [
+        ("fork", "batches(loader(epochs=None)), batch_size=None", "nothing"),
+        ("forkserver", "batches(loader(epochs=None)), batch_size=None", "nothing"),
+        ("spawn", "batches(loader(epochs=None)), batch_size=None", "nothing"),
+        ("forkserver", "examples(dataset(), {'at': rs.Position()})", "nothing"),
+        ("forkserver", "batches(loader())", "OptionError"),
+    ],
+)
 def test_workers_end_with_a_main_process_that_is_killed(
-    run_program: Any, packed: Path, begin: str
+    run_program: Any, packed: Path, begin: str, arguments: str, told: str
 ) -> None:
     program = HEAD + textwrap.dedent(f"""
         if __name__ == "__main__":
-            iterator = iter(under(batches(loader(epochs=None)), begin="{begin}"))
-            next(iterator)
-            show(workers=[worker.pid for worker in iterator._workers])
+            options = {{"num_workers": 2, "multiprocessing_context": "{begin}"}}
+            iterator = iter(DataLoader({arguments}, **options))
+            told = failure(next, iterator)
+            show(told=told, workers=[worker.pid for worker in iterator._workers])
             os.kill(os.getpid(), signal.SIGKILL)
     """)
     found = json.loads(run_program(program, packed, status=-signal.SIGKILL))
+    assert found["told"].startswith(told)
     deadline = time.monotonic() + 60  # torch looks every 5 s
     while any(runs(worker) for worker in found["workers"]):
         assert time.monotonic() < deadline

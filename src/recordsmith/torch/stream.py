@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from functools import cache
-from multiprocessing import parent_process
 from typing import Any
 
 import torch.distributed
@@ -32,6 +29,7 @@ from recordsmith.loading import (
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
+from recordsmith.torch.workers import end_with_main_process
 
 _DIVIDING = ("DataLoaderDispatcher", "IterableDatasetShard")
 """Classes of accelerate and transformers that read a dataset for several ranks."""
@@ -73,6 +71,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return len(session.resumed(begin))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        end_with_main_process()
         _check_not_batched()
         if self._loader.world_size > 1:
             _check_not_divided()
@@ -159,7 +158,6 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
-        _end_with_main_process()
         loaded, self._loaded = self._loaded or {}, None
         batch_count = loaded.get("batch_count", 0)
         session = self._loader.session
@@ -321,22 +319,3 @@ def _check_not_divided() -> None:
                 remedy="Do not pass it to prepare(): this_rank() has divided the records.",
             )
         frame = frame.f_back
-
-
-@cache
-def _end_with_main_process() -> None:
-    """End this worker as soon as its main process has ended, if torch does not.
-
-    A worker of torch looks whether the process that forked it has ended. With the start method
-    forkserver that is the fork server, which ends after all workers, so each would wait for the
-    other.
-    """
-    main = parent_process()
-    if main is None or main.pid == os.getppid():
-        return
-
-    def wait_and_end() -> None:
-        main.join()
-        os._exit(1)
-
-    threading.Thread(target=wait_and_end, name="recordsmith-main-ended", daemon=True).start()

@@ -15,6 +15,7 @@ import torch.utils.data
 from recordsmith.dataset import Dataset
 from recordsmith.loading import Examples, Features, Maps, RaggedParts, convert_entry
 from recordsmith.support.errors import OptionError, option
+from recordsmith.torch.workers import end_with_main_process
 
 
 def convert(batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +79,7 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
 
     def __getitems__(self, positions: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
         """Return the examples at many positions, read together, as a DataLoader requests them."""
+        end_with_main_process()
         numbers = [operator.index(position) for position in positions]
         return _split_rows(convert(self._examples.batch(numbers)))
 
