@@ -150,6 +150,8 @@ class SharedAnnotationSource(AnnotatedSource):
             for image in self.box_format.images(file):
                 listed.append(make_entry(file, image, contents))
                 listed[-1].split = split
+        if self._policy == "stop":
+            _check_class_from(files.values())
         if len(files) == 1 and all(entry.annotated.split for entry in listed):
             for entry in listed:
                 entry.split = entry.annotated.split.lower()
@@ -379,6 +381,20 @@ def _place(index: FileIndex, folders: list[str], entries: Sequence[Entry]) -> No
             file,
             remedy=remedy,
             check=Check.ANNOTATION_WITHOUT_IMAGE,
+        )
+
+
+def _check_class_from(files: Collection[AnnotationFile]) -> None:
+    """Check that no file lacks the attribute that is the class of the objects of others."""
+    without = [file for file in files if file.has_class[False] and not file.has_class[True]]
+    if without and len(without) < len(files):
+        name, number = without[0].name, without[0].has_class[False]
+        raise SourceError(
+            f"none of its {count(number, 'object')} has the attribute "
+            f"{without[0].class_from!r:.60}, which is the class in other files",
+            path=name,
+            remedy=f"Add it to them, or leave the file out: {option('leave_out', name)}. "
+            f"{option('boxes', 'drop')} drops all of them.",
         )
 
 
@@ -717,16 +733,16 @@ def _with_lists(
         listed = listed_entries(index, other, folders, path, images)
         for line, text in lines[path]:
             name = known.get(line, "")
-            entry = annotated.get(name) or listed[line]
-            if entry is None:
+            item = annotated.get(name) or listed[line]
+            if item is None:
                 left_out.add(text)
                 continue
             if not name:
-                entry.notes = ()  # names in lists have no suffixes
-                name = posixpath.join(folders[0], text) if entry.fault else entry.image
+                item.notes = ()  # names in lists have no suffixes
+                name = posixpath.join(folders[0], text) if item.fault else item.image
             if name not in entries:
-                entry.split = split
-                entries[name] = entry
+                item.split = split
+                entries[name] = item
             elif entries[name].split != split:
                 twice.append(f"{name} in {entries[name].split} and {split}")
     left = sorted({*annotated, *layout.image_paths} - entries.keys())

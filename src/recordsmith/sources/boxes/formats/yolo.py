@@ -157,6 +157,16 @@ def _is_labels(head: bytes) -> bool:
     return bool(rows) and all(map(is_row, rows[:-1] or rows))  # the last one may be damaged
 
 
+def _names_files(tree: FileTree) -> Iterator[str]:
+    return filter(_is_names_file, tree.files(".txt", ".names", ".labels"))
+
+
+def _may_be_read(tree: FileTree, labels: Sequence[str]) -> bool:
+    """Whether there are names of classes, or one of some label files has the name of an image."""
+    images = (stem_of(name) for folder in tree.folders.values() for name in folder.images)
+    return any(_names_files(tree)) or not {*map(stem_of, labels)}.isdisjoint(images)
+
+
 def _is_description(path: str, head: bytes) -> bool:
     """Whether a file begins like a `data.yaml` or an `obj.data`."""
     if path.lower().endswith(".data"):
@@ -255,11 +265,11 @@ class Yolo(
     def _matching(cls, tree: FileTree) -> list[str]:
         """The first label files; those of images without objects are empty."""
         paths = list(islice(tree.files(cls.box_format.suffix), MAX_OPENED))
-        if known := [path for path in paths if cls.box_format.matches(tree.head(path))]:
+        known = [path for path in paths if cls.box_format.matches(tree.head(path))]
+        if known and _may_be_read(tree, known):
             return known
         labels = [path for path in paths if not (_is_names_file(path) or tree.head(path).strip())]
-        names = filter(_is_names_file, tree.files(".txt", ".names", ".labels") if labels else ())
-        return labels if any(names) else []
+        return labels if labels and any(_names_files(tree)) else []
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         config = _find_description(index, self._file, self._encoding)
