@@ -334,7 +334,7 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
     """Where to look for images, best first: next to the file, folders named like it, images."""
     own = posixpath.dirname(file)
     words = {split.lower(), *map(str.lower, (*_split_words_with_years(file), *_split_words(file)))}
-    folders = sorted({posixpath.dirname(path) for path in index.paths if has_image_name(path)})
+    folders = sorted({posixpath.dirname(path) for path in index.all_paths if has_image_name(path)})
     above = {posixpath.dirname(folder) for folder in folders}
 
     def rank(folder: str) -> tuple[int, str]:
@@ -465,6 +465,7 @@ class PerImageAnnotationSource(AnnotatedSource):
             what = "without an annotation file skipped"
             self._leave_unannotated(index, layout.image_paths, used, what)
             notices = []
+        left_out_notice(len(left_out), "annotated image", entries, index)  # the account has it
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
         other = [path for path in index.paths if _is_list(layout.base, path)]
@@ -527,7 +528,8 @@ class _Layout:
     def __init__(self, index: FileIndex, suffix: str) -> None:
         self.base = _base(index)
         inside = [path for path in index.paths if path.startswith(self.base)]
-        folders = sorted({path[len(self.base) :].split("/")[0] for path in inside if "/" in path})
+        below = [p[len(self.base) :] for p in index.all_paths if p.startswith(self.base)]
+        folders = sorted({path.split("/")[0] for path in below if "/" in path})
         documents = [path for path in inside if path.lower().endswith(suffix)]
         named = (f"{self.base}{n}/" for n in folders if n.lower() in _ANNOTATION_FOLDERS)
         self.annotations = next(

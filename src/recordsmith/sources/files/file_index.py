@@ -164,24 +164,25 @@ class FileIndex:
 
     @cached_property
     def _by_last_two(self) -> dict[str, list[str]]:
-        return _grouped(self._all_paths, _last_two)
+        return _grouped(self.all_paths, _last_two)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        return _grouped(self._all_paths, posixpath.basename)
+        return _grouped(self.all_paths, posixpath.basename)
 
     @cached_property
     def _by_key(self) -> dict[str, list[str]]:
-        return _grouped(self._all_paths, lambda path: name_key(posixpath.basename(path)))
+        return _grouped(self.all_paths, lambda path: name_key(posixpath.basename(path)))
 
     @cached_property
     def _by_stem(self) -> dict[str, list[str]]:
-        images = filter(has_image_name, self._all_paths)
+        images = filter(has_image_name, self.all_paths)
         return _grouped(images, lambda path: name_key(stem_of(path)))
 
     @property
-    def _all_paths(self) -> Iterable[str]:
-        return (*self.paths, *sorted(self.left_out))
+    def all_paths(self) -> Iterable[str]:
+        """The paths, and those of files that are left out."""
+        return (*self.paths, *sorted(self.left_out)) if self.left_out else self.paths
 
 
 def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
