@@ -774,11 +774,11 @@ def test_few_annotation_files_are_weaker(tmp_path: Path) -> None:
     [
         ("boxes.txt", "1 10.0 20.0 30.0 40.0\n2 10.0 20.0 30.0 40.0\n", None),  # not of one image
         ("a.txt", "1 0.5 0.5 0.2 0.2\n", "yolo"),
-        ("a.xml", "<list><annotation x='1'/><size>3</size></list>", None),
-        ("a.xml", "<?xml version='1.0'?><!-- <b> --><annotation><size/></annotation>", "voc"),
-        ("a.xml", "<list><annotations><image/></annotations></list>", None),
-        ("a.xml", "<annotations><image/></annotations>", "cvat"),
-        ("a.xml", "", None),
+        ("b.xml", "<list><annotation x='1'/><size>3</size></list>", None),
+        ("b.xml", "<?xml version='1.0'?><!-- <b> --><annotation><size/></annotation>", "voc"),
+        ("b.xml", "<list><annotations><image/></annotations></list>", None),
+        ("b.xml", "<annotations><image/></annotations>", "cvat"),
+        ("b.xml", "", None),
     ],
 )
 def test_only_files_that_can_be_read_are_offered(
