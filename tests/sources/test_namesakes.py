@@ -84,7 +84,7 @@ def test_where_the_other_images_are(files: str, names: str, last: Namesake | str
     ],
 )
 def test_images_that_are_left_out(left_out: str, names: str, expected: list[Match]) -> None:
-    files = "a/1.jpg b/1.jpg b/2.jpg images/3.jpg b/3.jpg"
+    files = "a/1.jpg b/1.jpg b/2.jpg images/3.jpg b/3.jpg 3.jpg"
     assert _matches(files, names.split(), ["images", ""], left_out.split()) == expected
 
 

@@ -209,7 +209,7 @@ def not_found(found: Match, name: str, where: str = "", noun: str = "image") -> 
         return f"{noun} {name!r} is left out"
     problem = f"{noun} {name!r} not found{f' in {where}' if where else ''}"
     if isinstance(found, Namesake):
-        return f"{problem}; {found.path} has the same name, but other images are in other folders"
+        return f"{problem}; {found.path} has the same name, but the other images are elsewhere"
     if found:
         return f"{noun} {name!r} is ambiguous: it may be {join_names(found, 'or')}"
     return problem
