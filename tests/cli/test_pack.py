@@ -10,7 +10,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.cli import COMMANDS, wording
 from recordsmith.dataset import read_manifest
-from recordsmith.support.errors import MAX_PROBLEMS
+from recordsmith.support.problems import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
     *("--any-rank", "--blend", "--box-format", "--count-by", "--default", "--defaults"),

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.dataset import (
     Dataset,
-    locating,
     open_around_defects,
     part_for_task,
     part_from_task,
     parts_of,
     records_of,
 )
+from recordsmith.dataset.locating import by_manifest
 from recordsmith.dataset.selected_records import records_of_part
 from recordsmith.dataset.shard_index import index_locations
 from recordsmith.format.wire import encode_records
@@ -234,7 +234,7 @@ def with_layer(place: Any) -> Any:
 def folder(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """20 records in two shards with a layer; over a network, held in memory or read in ranges."""
     if request.param == "ranges":
-        monkeypatch.setattr(locating, "HELD_BYTES", 0)
+        monkeypatch.setattr(by_manifest, "HELD_BYTES", 0)
     is_file = request.param == "files"
     return with_layer(tmp_path / "out" if is_file else Location(CountingStore(), "bucket/out"))
 
@@ -313,14 +313,14 @@ def test_a_layer_that_is_taken_away_while_a_dataset_is_opened(
     folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manifest lists files that are gone when their folder is listed: there is a newer one."""
-    list_folder, removed = locating._listed, []
+    list_folder, removed = by_manifest._listed, []
 
     def listed(place: Location) -> Any:
         if not removed:
             removed.append(rs.remove_layer(folder, "new"))
         return list_folder(place)
 
-    monkeypatch.setattr(locating, "_listed", listed)
+    monkeypatch.setattr(by_manifest, "_listed", listed)
     assert "y" not in rs.open(folder)[0]
 
 
@@ -373,7 +373,7 @@ def test_a_wrong_answer_is_not_kept_in_memory() -> None:
 def test_requests(monkeypatch: pytest.MonkeyPatch, is_held: bool, can_list: bool) -> None:
     """A layer in memory is read once; of a larger one, a range for each record, in the round."""
     if not is_held:
-        monkeypatch.setattr(locating, "HELD_BYTES", 0)
+        monkeypatch.setattr(by_manifest, "HELD_BYTES", 0)
     store = CountingStore()
     folder = with_layer(Location(store, "bucket/out"))
     folder.store.can_list = can_list  # type: ignore[misc]
@@ -425,7 +425,7 @@ def test_servers(servers: Any, tmp_path: Path, monkeypatch: Any, kind: str) -> N
     expected = [plain(example) for example in rs.open(tmp_path / "out")]
     cached = CachedStore(store, os.fspath(tmp_path / "cache"))
     for held_bytes in (0, 64 << 20):
-        monkeypatch.setattr(locating, "HELD_BYTES", held_bytes)
+        monkeypatch.setattr(by_manifest, "HELD_BYTES", held_bytes)
         for folder in (Location(store, "out"), Location(cached, "out"), Location(cached, "out")):
             dataset = rs.open(folder)
             again = pickle.loads(pickle.dumps(dataset))

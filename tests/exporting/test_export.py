@@ -26,7 +26,7 @@ from recordsmith.exporting.exporter import WHAT, FolderExporter
 from recordsmith.stores import EXPORT_NOTE, Location
 from recordsmith.stores.folders import BEGUN_NOTE
 from recordsmith.stores.local.store import LocalStore
-from recordsmith.support.errors import MAX_PROBLEMS
+from recordsmith.support.problems import MAX_PROBLEMS
 
 from ..raising import raises
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from types import ModuleType
@@ -9,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import recordsmith as rs
 from recordsmith.image import decode_image, decode_mask
 from recordsmith.support.errors import OptionError, SourceError
 
 from ..raising import raises
+from ..repeating_engine import RepeatingEngine
 from .conftest import BOX_KINDS, boxes
 
 
@@ -159,6 +162,31 @@ def test_depths_that_differ_are_refused(write: Any, images: ModuleType, tmp_path
     assert _features(tmp_path / "out") == {"image": ("Image", (-1, -1, 1), "uint16")}
 
 
+@pytest.mark.parametrize(
+    ("kinds", "channels", "loses_alpha"),
+    [
+        (["PNG L", "PNG L"], 1, False),
+        (["PNG RGB", "JPEG L"], 3, False),
+        (["PNG RGB", "PNG RGBA"], 4, False),
+        (["PNG L", "PNG LA"], 4, False),
+        (["JPEG RGB", "PNG RGBA"], 3, True),
+    ],
+)
+def test_channels_that_tensorflow_decodes_to(
+    write: Any, tmp_path: Path, kinds: list[str], channels: int, loses_alpha: bool
+) -> None:
+    examples = []
+    for kind in kinds:
+        format_name, mode = kind.split()
+        out = io.BytesIO()
+        Image.new(mode, (8, 8)).save(out, format_name)
+        examples.append({"image/encoded": out.getvalue()})
+    folder = write(train=examples[:1], test=examples[1:])
+    report = rs.export(folder, tmp_path / "out", "tfds", engine=RepeatingEngine())
+    assert _features(tmp_path / "out") == {"image": ("Image", (-1, -1, channels), "uint8")}
+    assert len(report.problems) == loses_alpha
+
+
 def test_classes_without_names_are_refused(write: Any, image: Any, tmp_path: Path) -> None:
     folder = write(train=[image("a.jpg", more={"image/class/label": n}) for n in (1, 2)])
     (folder / "labels.txt").write_text("0:a\n1:b\n")
@@ -236,6 +264,15 @@ def test_steps_that_rlds_cannot_hold_are_refused(
     with pytest.raises(error):
         rs.export(write(train=episodes), tmp_path / "out", "tfds")
     assert not (tmp_path / "out").exists()
+
+
+def test_steps_that_differ_between_tasks_are_refused(
+    write: Any, images: ModuleType, tmp_path: Path
+) -> None:
+    episodes = [_episode(images, 3), _episode(images, 3, **{"steps/action": [0.5] * 9})]
+    folder = write(train=episodes[:1], test=episodes[1:])
+    with raises(OptionError, match="2 values in the steps of some episodes, 3 in others"):
+        rs.export(folder, tmp_path / "out", "tfds", engine=RepeatingEngine())
 
 
 def test_shards_have_equal_numbers_of_records(write: Any, tmp_path: Path) -> None:

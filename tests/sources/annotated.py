@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -120,6 +121,65 @@ def coco(
     return write(path, json.dumps(document, indent=1))
 
 
+CAT = "cat,4,5,14,15"
+BOX = (0.25, 0.1, 0.75, 0.35)
+"""CAT as ymin, xmin, ymax, xmax of an image of 40 x 20."""
+
+CSV_HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
+CSV_ROWS = "".join(f"{name}.jpg,40,20,{CAT}\n" for name in "abcd")
+OPEN_IMAGES = "ImageID,LabelName,XMin,XMax,YMin,YMax,IsTruncated,IsGroupOf\n"
+
+
+def csv_boxes(
+    root: Path, rows: str = CSV_ROWS, header: str = CSV_HEADER, images: str = "abcd"
+) -> Path:
+    """A table of boxes, and images."""
+    for name in images:
+        image(root / "images" / f"{name}.jpg")
+    write(root / "boxes.csv", header + rows)
+    return root
+
+
+UPRIGHT = [(4, 5), (14, 5), (14, 15), (4, 15)]
+TILTED = [(20, 2), (30, 7), (25, 17), (15, 12)]
+"""Corners of rectangles."""
+
+STAIRS = np.tril(np.ones((6, 9), bool))
+"""The pixels of a mask."""
+
+
+def shape_of(*points: tuple[float, float], kind: str = "polygon", label: Any = "cat") -> Any:
+    """A shape in a file of LabelMe."""
+    return {"label": label, "shape_type": kind, "points": [list(point) for point in points]}
+
+
+def png_text(pixels: Any, mode: str | None = None) -> str:
+    """A PNG in Base64, as LabelMe stores masks."""
+    out = io.BytesIO()
+    drawn = Image.fromarray(pixels)
+    (drawn.convert(mode) if mode else drawn).save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def labelme(root: Path, *shapes: Any, name: str = "a", **more: Any) -> Path:
+    """An image and LabelMe's file next to it."""
+    path = root / f"{name}.jpg"
+    document = {"version": "5", "shapes": shapes, "imagePath": path.name, "imageData": None}
+    image(path)
+    write(path.with_suffix(".json"), json.dumps(document | more))
+    return root
+
+
+def cvat(root: Path, shapes: str = "", images: str = "abcd", values: str = "") -> Path:
+    """CVAT's XML with the same shapes in each of its images; the first image is in line 2."""
+    elements = []
+    for name in images:
+        image(root / "images" / f"{name}.jpg")
+        elements.append(f'<image id="7{name}" name="{name}.jpg" {values}>{shapes}</image>')
+    write(root / "annotations.xml", f"<annotations>\n<version/>{''.join(elements)}</annotations>")
+    return root
+
+
 # -- what is read ----------------------------------------------------------------------------------
 
 
@@ -153,3 +213,12 @@ def corners_of(features: Mapping[str, Any]) -> list[list[float]]:
 def mask_of(data: bytes) -> Any:
     with Image.open(io.BytesIO(data)) as found:
         return np.array(found)
+
+
+def overlap(mask: Any, corners: Any) -> float:
+    """The shared part of a mask and of the pixels whose middles lie in a convex polygon."""
+    y, x = np.mgrid[: mask.shape[0], : mask.shape[1]] + 0.5
+    edges = zip(corners, [*corners[1:], corners[0]], strict=True)
+    sides = [(x2 - x1) * (y - y1) > (y2 - y1) * (x - x1) for (x1, y1), (x2, y2) in edges]
+    inside = np.all(sides, axis=0)
+    return float((inside & (mask > 0)).sum() / (inside | (mask > 0)).sum())

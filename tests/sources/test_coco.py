@@ -13,11 +13,11 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import Coco, Listing, Source
-from recordsmith.support.errors import MAX_PROBLEMS
+from recordsmith.support.problems import MAX_PROBLEMS
 
 from ..raising import places, raises
-from .annotated import coco, image, mask_of, problems_of, read, write
-from .source_contract import SourceContract
+from .annotated import BOX, boxes_of, coco, image, mask_of, problems_of, read, write
+from .source_contract import SourceContract, left_out
 
 CATEGORIES = {3: "cat", 90: "Dog"}
 SQUARE = [4, 5, 14, 5, 14, 15, 4, 15]
@@ -480,3 +480,39 @@ def test_invalid_entries_are_not_dropped_if_nothing_else_is_left(tmp_path: Path)
     write(tmp_path / "a.json", json.dumps(document))
     with raises(rs.SourceError, path=tmp_path, match="format='files'"):
         Coco(tmp_path, boxes="drop").list_samples()
+
+
+@pytest.mark.parametrize(
+    "attributes", [None, [], "rotation", *({"rotation": it} for it in ("90", True, None, {}))]
+)
+def test_other_attributes_of_coco_rotate_nothing(tmp_path: Path, attributes: Any) -> None:
+    image(tmp_path / "a.jpg")
+    item = {"bbox": [4, 5, 10, 10], "category_id": 1, "attributes": attributes}
+    outlined = item | {"attributes": {"rotation": 30}, "segmentation": [[4, 5, 14, 5, 14, 15]]}
+    coco(tmp_path / "x.json", {"a.jpg": [item, outlined]}, {1: "cat"})
+    features, notes = read(Coco(tmp_path))
+    assert (boxes_of(features), notes) == ([BOX, BOX], [])
+
+
+def test_files_of_instances_are_preferred(tmp_path: Path) -> None:
+    image(tmp_path / "images/a.jpg")
+    item = {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": [1, 2, 2]}
+    names = [f"annotations/{name}_val.json" for name in ("stuff", "parts", "instances")]
+    for name in names:
+        coco(tmp_path / name, {"a.jpg": [item]}, {1: name})
+    listing = Coco(tmp_path).list_samples()
+    assert listing.class_names == (None, names[2])
+    assert left_out(listing) == {"of another task": sorted(names[:2])}
+    (tmp_path / names[2]).unlink()
+    with raises(rs.SourceError, match="without distinct splits"):
+        Coco(tmp_path).list_samples()
+    assert Coco(tmp_path, annotations=names[0]).list_samples().class_names == (None, names[0])
+
+
+def test_panoptic_files_are_refused(tmp_path: Path) -> None:
+    image(tmp_path / "val2017/a.jpg")
+    item = {"file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}
+    name = "annotations/panoptic_val2017.json"
+    coco(tmp_path / name, {"a.jpg": [item]}, {1: "cat"})
+    with raises(rs.SourceError, path=name, match="panoptic segments are not read"):
+        Coco(tmp_path).list_samples()

@@ -21,6 +21,7 @@ from recordsmith.stores import as_folder
 from ..places import new_place
 from ..raising import raises
 from .drawn_folders import write
+from .source_contract import left_out
 
 # -- images and masks: files -> images, masks, other options, pairs, splits ------------------------
 
@@ -109,6 +110,12 @@ FOLDERS: dict[str, tuple[dict[str, str], str, int, list[str], bool]] = {
         "folder", 16, ["train", "test"], False),
     "a list of any suffix": (
         {"pics/{0-8}.jpg": "photo", "train.lst": _LIST}, "files", 9, [], True),
+    "masks next to images": (
+        {"{01-10}.jpg": "photo", "{01-10}.png": "numbers"}, "pairs", 10, [], False),
+    "masks next to images, in folders": (
+        {f"{name}/Imgs/{name}{{01-10}}.{suffix}": content for name in "ab"
+         for suffix, content in (("jpg", "photo"), ("png", "numbers"))} | {"figure.jpg": "photo"},
+        "pairs", 20, [], False),
     "a list of what folders show": (
         {"train/{10000-10003}.jpg": "photo", "val/{20000-20003}.jpg": "photo",
          "train.txt": "".join(f"train/{n}.jpg\n" for n in range(10000, 10004))},
@@ -124,9 +131,27 @@ def test_folders_of_others(tmp_path: Path, layout: str) -> None:
     assert bool(document["stops"]) == stops
 
 
+def test_an_image_next_to_folders_of_classes(tmp_path: Path) -> None:
+    """It does not take the classes away, and is left out with a notice."""
+    files = {f"{name}/Imgs/{{1-5}}.jpg": "photo" for name in "ab"} | {"logo.jpg": "photo"}
+    listing = rs.detect(write(tmp_path, files)).source.list_samples()
+    assert (listing.class_names, len(listing.samples)) == (("a", "b"), 10)
+    assert left_out(listing) == {"outside what is read": ["logo.jpg"]}
+
+
 ASKED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
     "several loose images in splits": (
         _CLASSES | {"train/preview{1-2}.png": "photo", "val/preview{1-2}.png": "photo"},
+        [{"format": "folder"}, {"format": "files"}]),
+    "the same photos of two formats": (
+        {"{01-10}.jpg": "photo", "{01-10}.png": "photo"},
+        [{"format": "pairs", "images": ".", "masks": ".", "image_names": "*.jpg",
+          "mask_names": "*.png"}, {"format": "files"}]),
+    "masks of objects": (
+        {"shapes/{1-5}.jpg": "photo", "annotations/{1-5}_circle_0.png": "numbers"},
+        [{"format": "folder"}, {"format": "files", "images": "shapes"}]),
+    "three resolutions": (
+        {"HR/{1-5}.png": "photo", "LR/{1-5}.png": "photo", "upsampled/{1-5}.png": "photo"},
         [{"format": "folder"}, {"format": "files"}]),
     "high and low resolution": (
         {"hi/{1-5}.png": "photo", "lo/{1-5}.png": "photo"},
@@ -138,7 +163,8 @@ ASKED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
          {"format": "folder"}]),
     "photos in a folder named like masks": (
         {"bmw/{0-4}.jpg": "photo", "gt/{0-4}.jpg": "photo"},
-        [{"format": "pairs", "images": "bmw", "masks": "gt"}, {"format": "folder"}]),
+        [{"format": "pairs", "images": "bmw", "masks": "gt"}, {"format": "folder"},
+         {"format": "files", "images": "bmw"}]),
 }  # fmt: skip
 
 

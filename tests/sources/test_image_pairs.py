@@ -461,6 +461,54 @@ def test_classes_of_masks(
     assert not [each for each in rs.lint(root).findings if each.check == "empty-class"]
 
 
+def _roboflow(root: Path, tables: dict[str, str]) -> Path:
+    """Roboflow's PNG masks: in the folder of each split a table of pixel values."""
+    ends = {"_jpg.rf.ab.jpg": "photo", "_jpg.rf.ab_mask.png": "numbers"}
+    drawn(root, {f"{split}/{{0-4}}{end}": kind for split in tables for end, kind in ends.items()})
+    for split, text in tables.items():
+        (root / split / "_classes.csv").write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("Pixel Value, Class\n0, background\n1, sofa bed\n", ("background", "sofa bed")),
+        ("Pixel Value,Class\r\n0,background\r\n2,sofa\r\n", ("background", None, "sofa")),
+        ("filename, cat\nx.jpg, 1\n", None),
+    ],
+)
+def test_classes_of_a_table_of_pixel_values(
+    tmp_path: Path, table: str, expected: tuple[str | None, ...] | None
+) -> None:
+    root = _roboflow(tmp_path / "x", dict.fromkeys(("train", "valid"), table))
+    listing = rs.detect(root, format="pairs").source.list_samples()
+    assert listing.class_names == expected
+    read = [name for line in listing.account or () if line.is_read for name in line.names]
+    is_read = expected is not None
+    assert ({"train/_classes.csv", "valid/_classes.csv"} <= {*read}) == is_read
+    assert listing.account is not None
+    assert listing.account.file_count == 22
+    assert bool(left_out(listing)) != is_read
+
+
+@pytest.mark.parametrize(
+    ("tables", "where"),
+    [
+        (("Pixel Value, Class\n0, a\n", "Pixel Value, Class\n0, b\n"), "valid/_classes.csv"),
+        (("Pixel Value, Class\n0, a\nx, b\n",) * 2, "train/_classes.csv:3"),
+        (("Pixel Value, Class\n0, a\n0, b\n",) * 2, "train/_classes.csv:3"),
+        (("Pixel Value, Class\n70000, a\n",) * 2, "train/_classes.csv:2"),
+    ],
+)
+def test_tables_of_pixel_values_that_cannot_be_right(
+    tmp_path: Path, tables: tuple[str, str], where: str
+) -> None:
+    root = _roboflow(tmp_path / "x", dict(zip(("train", "valid"), tables, strict=True)))
+    with raises(rs.SourceError, match=where):
+        rs.detect(root).source.list_samples()
+
+
 def test_classes_of_a_file_of_colours(tmp_path: Path) -> None:
     root = drawn(tmp_path / "x", {"a/{0-5}.jpg": "photo", "b/{0-5}.png": "own"})
     (root / "class_dict.csv").write_text("name,r,g,b\nVoid,1,2,3\nTree,64,128,64\nCar,192,0,128\n")

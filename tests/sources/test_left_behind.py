@@ -63,6 +63,14 @@ GUARD: dict[str, tuple[dict[str, str], str, list[str], list[str], int]] = {
     "annotations of a known format": (
         PAIRS | {"xmls/01.xml": VOC},
         "annotations that are not read", ["1 annotation file", "xmls/01.xml"], ["xmls"], 10),
+    "a large list, several lines for each image": (
+        {f"{name}/img_{name}{{01-30}}.jpg": "photo" for name in "ab"} | {"notes.txt": "".join(
+            f"img_{name}{n:02}.jpg {'words ' * 6}\n" * 100 for name in "ab" for n in range(1, 31))},
+        "names of images that are not read", ["1 file", "notes.txt"], ["notes.txt"], 60),
+    "a file without a suffix for each image": (
+        {f"pics/{name}/{name}{{1-5}}.jpg": "photo" for name in "ab"}
+        | {f"notes/{name}/{name}{{1-5}}": "<annotation/>" for name in "ab"},
+        "not images", ["10 data files", "notes/a/a1"], ["notes/a", "notes/b"], 10),
 }  # fmt: skip
 
 
@@ -91,6 +99,37 @@ def test_what_may_be_needed_stops_until_it_is_accepted(tmp_path: Path, case: str
     assert (line["left_out"], line["files"]) == ("left out as asked", len(requested))
 
 
+# what lies next to images without labels
+UNREAD: dict[str, dict[str, str]] = {
+    "a text for each image": {"photos/img_{01-10}.gt.txt": "abc"},
+    "a text with a prefix": {"gt/gt_img_{01-10}.txt": "1,2,3,4,abc"},
+    "landmarks": {"photos/img_{01-10}.pts": "version: 1"},
+    "a matrix": {"labels.mat": "MATLAB 5.0"},
+    "a pickle": {"labels.pkl": "x"},
+    "ids that are no names": {"labels.csv": "id,label\n1,0\n2,1\n"},
+    "a list of few images": {"best.txt": _names(4)},
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_nothing_unread_lies_next_to_images_without_labels(tmp_path: Path, case: str) -> None:
+    root = write(tmp_path / "in", PHOTOS | UNREAD[case])
+    others = sorted(
+        os.path.relpath(path, root) for path in root.rglob("*") if path.suffix not in ("", ".jpg")
+    )
+    with raises(rs.SourceError) as caught:
+        rs.pack(root, tmp_path / "out")
+    assert others[0] in caught.value.problems[0]
+    assert "format='files'" in caught.value.remedy
+    for accept in ({"format": "files"}, {"leave_out": others}):
+        detection = rs.detect(root, **accept)
+        assert detection.to_json()["stops"] == []
+        report = rs.pack(detection.source, tmp_path / f"{[*accept]}")
+        assert report.sample_count == 10
+        (line,) = report.account["left_out"]
+        assert line["files"] == len(others)
+
+
 KNOWN: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
     "images of a test": (
         SPLITS | {"test/{1-5}.jpg": "photo"},
@@ -115,7 +154,6 @@ KNOWN: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
         SPLITS | {"sample_submission.csv": "id,label\n01,0\n02,0\n"},
         {"a sample submission": ["sample_submission.csv"]}),
     "names of classes": (SPLITS | {"classes.txt": "a\nb\n"}, {"not images": ["classes.txt"]}),
-    "a list of few images": (PHOTOS | {"best.txt": _names(4)}, {"not images": ["best.txt"]}),
     "one image without a mask": (
         {"images/{01-10}.jpg": "photo", "masks/{01-09}.png": "numbers"},
         {"without an annotation": ["images/10.jpg"]}),

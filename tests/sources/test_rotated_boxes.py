@@ -1,7 +1,9 @@
-"""DOTA and YOLO-OBB: text files with four corners of each object."""
+"""Rotated boxes: corners in DOTA and YOLO-OBB, angles in CVAT, COCO and roLabelImg."""
 
 from __future__ import annotations
 
+import cmath
+import math
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,14 +12,25 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources import Source
+from recordsmith.sources import Coco, Cvat, Source, Voc
 from recordsmith.sources.boxes.detection import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 from recordsmith.support.errors import with_options
 
 from ..raising import places, raises
-from .annotated import boxes_of, corners_of, image, problems_of, read, write
+from .annotated import (
+    boxes_of,
+    coco,
+    corners_of,
+    cvat,
+    image,
+    mask_of,
+    overlap,
+    problems_of,
+    read,
+    write,
+)
 from .source_contract import SourceContract, left_out
 
 TILTED = "8 2 16 4 14 12 6 10"
@@ -210,3 +223,43 @@ def test_labels_of_both_formats_are_two_readings(tmp_path: Path) -> None:
     assert found == {"dota", "yolo"}
     dota, yolo = (read(rs.detect(tmp_path, name).source)[0] for name in ("dota", "yolo"))
     assert corners_of(dota) == corners_of(yolo) == [SHARES]
+
+
+def _turned(degrees: float) -> list[tuple[float, float]]:
+    """The corners of the box 14,6 to 26,12, each turned clockwise about the centre 20,9."""
+    turn = cmath.exp(1j * math.radians(degrees))  # clockwise, as y goes down
+    corners = (complex(x, y) * turn for x, y in ((-6, -3), (6, -3), (6, 3), (-6, 3)))
+    return [(20 + corner.real, 9 + corner.imag) for corner in corners]
+
+
+@pytest.mark.parametrize("degrees", [0, 30, 90, 143.7, 270, 360, 390, -25])
+def test_rotated_boxes_of_cvat(tmp_path: Path, degrees: float) -> None:
+    """CVAT's XML and its COCO store the box before its rotation; roLabelImg has radians."""
+    box = f'<box label="cat" xtl="14" ytl="6" xbr="26" ybr="12" rotation="{degrees}"/>'
+    item = {"bbox": [14, 6, 12, 6], "category_id": 1, "segmentation": [], "area": 72}
+    image(tmp_path / "coco/a.jpg")
+    rotated = item | {"attributes": {"occluded": False, "rotation": degrees}}
+    coco(tmp_path / "coco/instances.json", {"a.jpg": [rotated]}, {1: "cat"})
+    oriented = {"cx": 20, "cy": 9, "w": 12, "h": 6, "angle": math.radians(degrees)}
+    values = "".join(f"<{key}>{value}</{key}>" for key, value in oriented.items())
+    image(tmp_path / "voc/a.jpg")
+    write(tmp_path / "voc/a.xml", f"<annotation><object><type>robndbox</type><name>cat</name>"
+          f"<robndbox>{values}</robndbox></object></annotation>")  # fmt: skip
+    corners = _turned(degrees)
+    xs, ys = zip(*corners, strict=True)
+    expected = (min(ys) / 20, min(xs) / 40, max(ys) / 20, max(xs) / 40)
+    sources = (Cvat(cvat(tmp_path / "cvat", box)), Coco(tmp_path / "coco"), Voc(tmp_path / "voc"))
+    for source in sources:
+        features, notes = read(source)
+        assert boxes_of(features)[0] == pytest.approx(expected, abs=1e-5)
+        assert notes == []
+        if degrees % 360 or isinstance(source, Voc):
+            shares = np.divide(corners, (40, 20)).ravel()
+            assert corners_of(features)[0] == pytest.approx(shares, abs=2e-6)
+        else:
+            assert "image/object/corner/x" not in features
+        if degrees % 360 and not isinstance(source, Voc):
+            source._masks = "instance"
+            features, notes = read(source)
+            assert notes == []
+            assert overlap(mask_of(features["image/object/mask"][0]), corners) > 0.9

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
@@ -18,7 +19,7 @@ from recordsmith.stores import as_location
 
 from ..raising import places, raises
 from ..reading import read_sample
-from .annotated import boxes_of, image, problems_of, read, write
+from .annotated import boxes_of, image, mask_of, problems_of, read, write
 from .source_contract import SourceContract, left_out
 
 ONE = "0 0.5 0.5 0.5 0.25"
@@ -741,3 +742,14 @@ def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
     assert notice.startswith("2 repeated")
     assert re.search(r"img/a\.jpg in .*train.* valid", notice)
     assert re.search(r"img/c\.jpg twice .*valid", notice)
+
+
+def test_masks_of_yolo_on_a_rotated_image(tmp_path: Path) -> None:
+    """6: the stored top is on the right; the upright image is 20 wide and 40 high."""
+    write(tmp_path / "data.yaml", "train: images\nnames: [cat, Dog]\n")
+    write(tmp_path / "labels/0.txt", "1 0 0 0.25 0 0.25 0.25 0 0.25 0 0.1\n")
+    image(tmp_path / "images/0.jpg", (40, 20), orientation=6)
+    features, _ = read(Yolo(tmp_path, object_masks="class").list_samples())
+    expected = np.zeros((20, 40), np.uint8)
+    expected[15:, :10] = 2
+    assert np.array_equal(mask_of(features["image/segmentation/class/encoded"]), expected)

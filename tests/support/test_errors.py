@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from recordsmith.support import errors, words
 from recordsmith.support.errors import (
-    MAX_PROBLEMS,
     CorruptDataError,
     DataError,
     Defect,
@@ -27,7 +26,6 @@ from recordsmith.support.errors import (
     MissingFileError,
     NotAnExampleError,
     OptionError,
-    Problems,
     RecordsmithError,
     SourceError,
     located,
@@ -285,29 +283,6 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
 def test_keys_are_similar_by_what_differs(name: str, similar: str | None) -> None:
     known = ["image/class/label", "image/objects/bbox/ymin", "tokens"]
     assert words.similar_key(name, known) == similar
-
-
-# -- problems --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [0, 1, MAX_PROBLEMS, MAX_PROBLEMS + 1, 5 * MAX_PROBLEMS])
-def test_the_first_problems_are_kept_and_all_are_counted(count: int) -> None:
-    every = [str(number) for number in range(count)]
-    in_parts, last = Problems(every[: count // 2]), Problems(every[count // 2 :])
-    in_parts.extend(last)
-    for problems in (Problems(every), in_parts):
-        assert list(problems) == problems.first == every[:MAX_PROBLEMS]
-        assert (problems.count, bool(problems)) == (count, count > 0)
-    error = SourceError("words", in_parts)
-    assert error.problems == (tuple(every[:MAX_PROBLEMS]) or ("words",))
-    assert error.problem_count == max(1, count)
-    assert pickle.loads(pickle.dumps(error)).problem_count == error.problem_count
-
-
-def test_problems_that_were_counted_elsewhere() -> None:
-    problems = Problems(["a"])
-    problems.extend(["b", "c"], 1000)
-    assert (problems.first, problems.count) == (["a", "b", "c"], 1001)
 
 
 # -- names from outside ----------------------------------------------------------------------------

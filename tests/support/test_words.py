@@ -37,6 +37,20 @@ def test_first_of(most: int, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sequences", "expected"),
+    [
+        ([], ""),
+        (["a/b"], "a/b"),
+        (["a/bc", "a/b", "a/d"], "a/"),
+        (["a", ""], ""),
+        ([["a", "bc"], ["a", "bd"]], ["a"]),
+    ],
+)
+def test_common_prefix(sequences: Any, expected: Any) -> None:
+    assert words.common_prefix(sequences) == expected
+
+
+@pytest.mark.parametrize(
     ("size_bytes", "expected"),
     [
         (0, "0 bytes"),

@@ -13,7 +13,8 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import Json, Out, Source, SourceOptions, argument
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
-from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_options
+from recordsmith.support.errors import OptionError, option, with_options
+from recordsmith.support.problems import MAX_PROBLEMS
 from recordsmith.support.words import first_of, note_text
 
 if TYPE_CHECKING:

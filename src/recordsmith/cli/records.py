@@ -14,7 +14,8 @@ from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, argument, one_or_all
 from recordsmith.cli.parsing import names_findings, parse_positions
-from recordsmith.support.errors import MAX_PROBLEMS, OptionError, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
+from recordsmith.support.problems import MAX_PROBLEMS
 from recordsmith.support.reports import show_command
 
 if TYPE_CHECKING:

@@ -39,10 +39,12 @@ __getattr__, __dir__, __all__ = lazy_names(
             "label_map_to_bytes labels_to_bytes read_label_map read_labels"
         ),
         "layers": "LAYERS_FOLDER Layer ShardEntry",
-        "locating": (
-            "ListedFolder Located Paths as_places check_split detect_foreign_folder locate "
-            "locate_each locate_whole looks_like_records split_names"
+        "locating.located": "ListedFolder Located",
+        "locating.no_shards": "detect_foreign_folder",
+        "locating.paths": (
+            "Paths as_places check_split locate locate_each locate_whole split_names"
         ),
+        "locating.record_files": "looks_like_records",
         "manifest": (
             "BegunNote MANIFEST_NAME Manifest begun_location listed_digest "
             "read_begun_note read_manifest"

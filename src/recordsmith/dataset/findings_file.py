@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
-from recordsmith.dataset.locating import locate_each
+from recordsmith.dataset.locating.paths import locate_each
 from recordsmith.dataset.record_positions import RecordPositions
 from recordsmith.stores import Location, PlaceLike, ScratchFile, as_location, write_document
 from recordsmith.support.errors import DataError, OptionError, option, with_options

@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 
 from recordsmith.dataset.column_file import keep_columns
-from recordsmith.dataset.locating import Paths, locate_whole
+from recordsmith.dataset.locating.paths import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.opening import dataset_of
 from recordsmith.dataset.shard import Shard

@@ -17,13 +17,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locating import (
-    Located,
+from recordsmith.dataset.locating.by_manifest import locate_packed
+from recordsmith.dataset.locating.located import Located
+from recordsmith.dataset.locating.paths import (
     Paths,
     as_places,
     check_split,
     locate,
-    locate_packed,
     locate_whole,
     split_names,
 )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset, records_of
-from recordsmith.dataset.locating import Located, locate_each
+from recordsmith.dataset.locating.located import Located
+from recordsmith.dataset.locating.paths import locate_each
 from recordsmith.dataset.manifest import listed_digest
 from recordsmith.dataset.shard import Shard
 from recordsmith.stores import Location, as_location

@@ -269,8 +269,8 @@ class Shard:
             return self
         else:
             first = self
-        other = copy(first)
-        other._index, other.layers = first._index, tuple(layers)  # noqa: SLF001 - its own
+        other: Shard = copy(first)
+        other._index, other.layers = first._index, tuple(layers)
         return other if layers or first is self else first
 
     def holding(self, key: str) -> Shard:

@@ -21,8 +21,9 @@ from recordsmith.exporting.export_writer import ChangedName, ExportTally, Export
 from recordsmith.exporting.exporter import EXPORTERS, WHAT, FileExporter
 from recordsmith.exporting.standard_names import StandardNames, find_standard_names
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
-from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.explaining import check_word
+from recordsmith.support.problems import Problems
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine

@@ -19,7 +19,8 @@ from recordsmith.format.example import Features
 from recordsmith.format.example.feature_values import first_text
 from recordsmith.format.example.keys import FILENAME, SOURCE_ID
 from recordsmith.stores import FolderWriter
-from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError
+from recordsmith.support.errors import SourceError
+from recordsmith.support.problems import MAX_PROBLEMS, Problems
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 

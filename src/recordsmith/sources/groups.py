@@ -27,8 +27,9 @@ from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import sort_splits
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.joining import joined
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 
@@ -157,7 +158,7 @@ def _from_table(
     """The value of each sample in a column of a table, and a notice on lines without a sample."""
     location = as_location(table.removeprefix("@"))
     names = [*image_names(samples, argument)]
-    find = _Finder(names)
+    find = _SampleFinder(names)
     numbers = np.full(len(names), -1, np.int32)
     lines = np.zeros(len(names), np.int64)
     values: dict[str, int] = {}
@@ -219,10 +220,11 @@ def _read_table(location: Location, column: str) -> Iterator[tuple[int, str, str
         raise SourceError(f"not CSV: {error}", path=location, line=rows.line_num) from None
 
 
-class _Finder:
-    """Finds images by their paths, longer paths that end with these, or their bare names.
+class _SampleFinder:
+    """Finds samples by the paths of their images, longer paths that end with these, or bare names.
 
-    Bare names may have another suffix of images, or none.
+    Bare names may have another suffix of images, or none. It searches names of samples, where
+    `FileIndex` searches a folder.
 
     places: the number of each path.
     """

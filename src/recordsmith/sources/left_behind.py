@@ -19,6 +19,7 @@ from recordsmith.sources.files.account import (
     UNUSUAL,
     Account,
     AccountLine,
+    Inspector,
     LeftFor,
     Reason,
     Role,
@@ -42,6 +43,7 @@ _SHOWN = 5
 _FEW = 3  # paths that are named each
 _LONG, _LONG_NUMBER = 3, 5  # characters of a name of an image without its suffix
 _UNANNOTATED = (Reason.NO_ANNOTATION, Reason.NO_IMAGE)
+_OTHERS, _MAY_LABEL = (Reason.OTHER_FILE, Reason.OTHER_READING), ("table", "data file", "file")
 _LABELLED = (Reason.LABELLED, Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES)
 
 
@@ -64,29 +66,37 @@ class Recogniser:
         stem = _stem(path)
         if stem in self._folders_of and not path.lower().endswith(".txt"):
             return None
-        if self._names_half(path, head, others):
+        named = self._named(head)
+        if named and self._repeats_folders(path, head, named):
+            return LeftFor(Reason.OTHER_FILE, "list", "of images that folders show, skipped")
+        if self._names_half(path, head, named, others):
             return LeftFor(Reason.NAMES_IMAGES, "file", "with names of images, not read")
         return None
 
-    def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
-        """Whether a file, or it and those next to it, name half of the images, or one a line.
+    def is_named_like_image(self, path: str) -> bool:
+        """Whether a file that is no image has the name of one, up to a point: `x.gt.txt`."""
+        stem, dot, _ = posixpath.basename(path).casefold().rpartition(".")
+        while dot and stem not in self._folders_of:
+            stem, dot, _ = stem.rpartition(".")
+        return (stem if dot else posixpath.basename(path).casefold()) in self._folders_of
 
-        Or whether it is JSON that names any, with annotations.
+    def _names_half(self, path: str, head: bytes, named: set[str], others: Sequence[str]) -> bool:
+        """Whether a file, or it and those next to it, name half of the images.
+
+        Or, if it is large, whether half of its first lines name one; or whether it is JSON that
+        names any, with annotations.
         """
-        named = self._named(head)
-        if not named or self._repeats_folders(path, head, named):
-            return False
-        if path.lower().endswith(".json") and _ANNOTATIONS.search(head):
+        if named and path.lower().endswith(".json") and _ANNOTATIONS.search(head):
             return True
-        lines = head.count(b"\n") + 1
-        for name in others[:_MAX_SIBLINGS]:
+        if len(head) >= HEAD_BYTES:
+            lines = head.splitlines()
+            naming = sum(map(bool, map(self._named, lines)))
+            if len(lines) > 1 and 2 * naming >= len(lines):
+                return True
+        for name in others[:_MAX_SIBLINGS] if named else ():
             if name != path and posixpath.dirname(name) == posixpath.dirname(path):
-                other = self._tree.head(name)
-                named |= self._named(other)
-                lines += other.count(b"\n")
-        images = len(self._folders_of)
-        needed = images if len(head) < HEAD_BYTES else min(images, lines)
-        return len(named) > 1 and 2 * len(named) >= needed
+                named = named | self._named(self._tree.head(name))
+        return len(named) > 1 and 2 * len(named) >= len(self._folders_of)
 
     def _repeats_folders(self, path: str, head: bytes, named: set[str]) -> bool:
         """Whether a list has the names of the images of one split, which folders show as well."""
@@ -162,6 +172,14 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
     concerns = [
         _Concern(line.describe(), _paths_of(line, read)) for line in left if line.kind in _LABELLED
     ]
+    if not inspector.is_chosen and inspector.format in ("files", "folder"):
+        others = [line for line in left if line.kind in _OTHERS and line.noun in _MAY_LABEL]
+        is_bare = _are_bare(listing, inspector)
+        concerns += [
+            _Concern(line.describe(), _paths_of(line, read), is_bare)
+            for line in others
+            if is_bare or _are_named_like_images(line, account, inspector)
+        ]
     classes = {name.casefold() for name in listing.class_names or () if name is not None}
     accounted = {*_LABELLED, Reason.REQUESTED}
     images = [line for line in left if line.noun == "image" and line.kind not in accounted]
@@ -183,6 +201,17 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
     return concerns
 
 
+def _are_bare(listing: Listing, inspector: Inspector) -> bool:
+    """Whether the images have neither classes nor anything else that a reading gives them."""
+    return inspector.format == "files" and listing.class_names is None
+
+
+def _are_named_like_images(line: AccountLine, account: Account, inspector: Inspector) -> bool:
+    """Whether most files of a line have names of images, and are half as many as these."""
+    named = sum(map(inspector.is_named_like_image, line.names))
+    return 2 * line.file_count >= account.counted(Role.IMAGE) and 2 * named >= len(line.names)
+
+
 def _folders_of_read(account: Account) -> set[str]:
     """The folders in which, or below which, files are read."""
     read = {""}
@@ -198,7 +227,7 @@ def _paths_of(line: AccountLine, read: Container[str]) -> list[str]:
     """The folders of a line in which nothing is read, and its files in others."""
     folders = [folder for folder in line.folders if folder not in read]
     names = [name for name in line.names if posixpath.dirname(name) in read]
-    start = common_prefix(names or [""])
+    start = common_prefix(names)
     is_pattern = len(names) > _FEW and len(posixpath.basename(start)) >= _LONG
     return [*folders, *([f"{start}*"] if is_pattern and line.file_count == len(names) else names)]
 
@@ -218,19 +247,24 @@ def check_left_behind(listing: Listing) -> None:
         SourceError: `problems` has what is left behind.
     """
     concerns = _find_concerns(listing)
-    if not concerns:
+    inspector = listing.account.inspector if listing.account is not None else None
+    if inspector is None or not concerns:
         return
+    problem = "this reading would leave out files that may be needed"
     paths = [*dict.fromkeys(path for concern in concerns for path in concern.paths)]
     typed = " ".join(option("leave_out", path) for path in paths[:_SHOWN])
-    more = " and so on" if len(paths) > _SHOWN else ""
-    accept = f"leave them out by name: {typed}{more}"
-    inspector = listing.account.inspector if listing.account is not None else None
-    if more and inspector is not None and all(concern.is_of_format for concern in concerns):
-        accept = f"pass {option('format', inspector.format)} to leave them out"
-    raise SourceError(
-        "this reading would leave out files that may be needed",
-        [concern.text for concern in concerns],
-        path=None,
-        remedy=f"Choose another reading, or {accept}.",
-        lists_problems=True,
-    )
+    remedy = f"Choose another reading, or leave them out by name: {typed}"
+    is_of_format = all(concern.is_of_format for concern in concerns)
+    if is_of_format and _are_bare(listing, inspector):
+        problem = "the images would have no labels, and nothing reads the files next to them"
+        remedy = (
+            "If these have labels, write a table with the name of an image in each row "
+            f"({option('table')}). To pack the images alone, pass {option('format', 'files')}"
+        )
+    elif len(paths) > _SHOWN and is_of_format:
+        way = option("format", inspector.format)
+        remedy = f"Choose another reading, or pass {way} to leave them out"
+    elif len(paths) > _SHOWN:
+        remedy += " and so on"
+    texts = [concern.text for concern in concerns]
+    raise SourceError(problem, texts, path=None, remedy=f"{remedy}.", lists_problems=True)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.samples import Sample, unlisted_error
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import SourceError
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count, first_of
 
 _SHOWN = 3

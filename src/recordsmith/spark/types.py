@@ -8,7 +8,8 @@ from pyspark.sql.types import StructType
 
 from recordsmith.dataset import feature_kinds, import_pyarrow
 from recordsmith.format.example import Kind
-from recordsmith.support.errors import OptionError, Problems
+from recordsmith.support.errors import OptionError
+from recordsmith.support.problems import Problems
 
 _MAX_DIGITS = 38  # of decimals of Spark
 

@@ -147,11 +147,11 @@ def printable(text: str) -> str:
 
 
 def common_prefix(sequences: Iterable[_Sequence]) -> _Sequence:
-    """Return the longest start that strings, or lists, have in common.
+    """Return the longest start that strings, or lists, have in common; without any, "".
 
-    As `os.path.commonprefix`, which is deprecated in Python 3.15; there must be one at least.
+    As `os.path.commonprefix`, which is deprecated in Python 3.15.
     """
-    listed: list[Any] = list(sequences)
+    listed: list[Any] = list(sequences) or [""]
     first, last = min(listed), max(listed)
     for at, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:

@@ -15,7 +15,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import read_manifest
 from recordsmith.sources import Listing
-from recordsmith.support.errors import MAX_PROBLEMS
+from recordsmith.support.problems import MAX_PROBLEMS
 
 from ...places import contents
 from ...raising import raises

@@ -6,11 +6,11 @@ again, past all caches, before it is reported. `deep` also checks payloads and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -255,14 +255,8 @@ def _check_shards(
     """Check each shard and its layers; a file that cannot be read is a finding."""
     if engine is None:
         with ThreadPoolExecutor(workers.threads) as decoding:
-            read = partial(
-                _check_files,
-                contents=contents,
-                workers=workers,
-                decoding=decoding,
-                with_places=with_places,
-            )
-            results = workers.each(read, shards)
+            check = _FileCheck(contents, with_places, workers, decoding)
+            results = workers.each(check.check_files, shards)
     else:
         by_number = run_on(engine, _tasks(shards, contents, with_places), workers.advance)
         results = [by_number[number] for number in range(len(shards))]
@@ -279,79 +273,71 @@ def _check_shards(
     return [[(findings, summary) for findings, summary, _ in of_files] for of_files in results]
 
 
-def _check_files(
-    shard: Shard,
-    contents: Contents,
-    workers: WorkerPool,
-    decoding: ThreadPoolExecutor,
-    *,
-    with_places: bool = False,
-) -> list[_Result]:
-    """Check a shard and the files of its layers; contents are those of their records together."""
-    read = partial(_check_shard, workers=workers, decoding=decoding, with_places=with_places)
-    if not shard.layers:
-        return [read(shard, contents)]
-    of_layers = None if contents is None else (None, False)
-    results = [read(shard.alone(), None), *(read(layer, of_layers) for layer in shard.layers)]
-    for findings, summary, _ in results[1:]:
-        if summary is not None and summary.payload not in (None, "Example"):
-            problem = "the records of a layer are not Examples"
-            findings.add([CorruptDataError(Defect.NOT_AN_EXAMPLE, problem, found=summary.payload)])
-    are_as_listed = all(
-        not (error or own.defects) and (file.entry is None or own.checksum == file.entry.crc32c)
-        for file, (own, _, error) in zip((shard, *shard.layers), results, strict=True)
-    )
-    if contents is None or not are_as_listed:
-        return results
-    findings = results[0][0]
-    check = _new_check(contents, workers, decoding, with_places=with_places)
-    findings.places = [] if with_places else None
-    try:
-        for block in shard.blocks():
-            check.check_block(block, findings)
-    except (DataError, FileAccessError) as error:  # a file that was changed meanwhile
-        known = error if isinstance(error, DataError) else None
-        findings.add([known or CorruptDataError(Defect.CHANGING_SHARD, str(error))])
-    for defect in findings.defects:
-        defect.offset = None  # in no file
-    if contents[1] and not (findings.defects or shard.is_remote):
-        for file, (own, _, _) in zip((shard, *shard.layers), results, strict=True):
-            _check_columns(file, own, check.summary)
-    return [(findings, check.summary, None), *results[1:]]
+class _FileCheck(NamedTuple):
+    """Checks the files of shards.
 
+    contents: of the records of each shard.
+    with_places: whether to keep the places of all defects.
+    decoding: the threads that decode images.
+    """
 
-def _new_check(
-    contents: Contents, workers: WorkerPool, decoding: ThreadPoolExecutor, *, with_places: bool
-) -> PayloadCheck:
-    assert contents is not None
-    rules, decodes_images = contents
-    pool = decoding if decodes_images else None
-    return PayloadCheck(rules, workers.advance, pool, workers.threads, is_limited=not with_places)
+    contents: Contents
+    with_places: bool
+    workers: WorkerPool
+    decoding: ThreadPoolExecutor
 
+    def check_files(self, shard: Shard) -> list[_Result]:
+        """Check a shard and the files of its layers, and the contents of their records together."""
+        contents = self.contents
+        if not shard.layers:
+            return [self._check_file(shard, contents)]
+        of_layers = None if contents is None else (None, False)
+        results = [self._check_file(shard.alone(), None)]
+        results += (self._check_file(layer, of_layers) for layer in shard.layers)
+        for findings, summary, _ in results[1:]:
+            if summary is not None and summary.payload not in (None, "Example"):
+                problem, found = "the records of a layer are not Examples", summary.payload
+                findings.add([CorruptDataError(Defect.NOT_AN_EXAMPLE, problem, found=found)])
+        are_as_listed = all(
+            not (error or own.defects) and (file.entry is None or own.checksum == file.entry.crc32c)
+            for file, (own, _, error) in zip((shard, *shard.layers), results, strict=True)
+        )
+        if contents is None or not are_as_listed:
+            return results
+        findings, check = results[0][0], self._payload_check(contents)
+        try:
+            for block in shard.blocks():
+                check.check_block(block, findings)
+        except (DataError, FileAccessError) as error:  # a file that was changed meanwhile
+            known = error if isinstance(error, DataError) else None
+            findings.add([known or CorruptDataError(Defect.CHANGING_SHARD, str(error))])
+        for defect in findings.defects:
+            defect.offset = None  # in no file
+        if contents[1] and not (findings.defects or shard.is_remote):
+            for file, (own, _, _) in zip((shard, *shard.layers), results, strict=True):
+                _check_columns(file, own, check.summary)
+        return [(findings, check.summary, None), *results[1:]]
 
-def _check_shard(
-    shard: Shard,
-    contents: Contents,
-    workers: WorkerPool,
-    decoding: ThreadPoolExecutor,
-    *,
-    with_places: bool = False,
-) -> _Result:
-    new_check: Callable[[], PayloadCheck] | None = None
-    if contents is not None:
-        new_check = partial(_new_check, contents, workers, decoding, with_places=with_places)
-    try:
-        if new_check is None:
-            findings = check_in_ranges(shard, workers.advance, decoding, workers.threads)
-            if findings is not None:
-                return findings, None, None
-        findings, summary = check_shard(shard, workers.advance, new_check, with_places=with_places)
-        is_deep = contents is not None and contents[1]
-        if is_deep and summary is not None and not (findings.defects or shard.is_remote):
-            _check_columns(shard, findings, summary)
-    except FileAccessError as error:
-        return ShardFindings(str(shard.location)), None, error
-    return findings, summary, None
+    def _check_file(self, shard: Shard, contents: Contents) -> _Result:
+        advance = self.workers.advance
+        try:
+            if contents is None:
+                in_ranges = check_in_ranges(shard, advance, self.decoding, self.workers.threads)
+                if in_ranges is not None:
+                    return in_ranges, None, None
+            new_check = None if contents is None else partial(self._payload_check, contents)
+            findings, summary = check_shard(shard, advance, new_check, with_places=self.with_places)
+            is_deep = contents is not None and contents[1]
+            if is_deep and summary is not None and not (findings.defects or shard.is_remote):
+                _check_columns(shard, findings, summary)
+        except FileAccessError as error:
+            return ShardFindings(str(shard.location)), None, error
+        return findings, summary, None
+
+    def _payload_check(self, contents: tuple[Rules | None, bool]) -> PayloadCheck:
+        rules, decodes_images = contents
+        pool = self.decoding if decodes_images else None
+        return PayloadCheck(rules, self.workers.advance, pool, self.workers.threads)
 
 
 def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummary) -> None:
@@ -389,8 +375,8 @@ def _run_task(content: tuple[Mapping[str, Any], Contents, bool]) -> list[_Result
     document, contents, with_places = content
     shard = shard_from_task(document)
     with ThreadPoolExecutor(1) as decoding:
-        workers = WorkerPool(1, None)
-        results = _check_files(shard, contents, workers, decoding, with_places=with_places)
+        check = _FileCheck(contents, with_places, WorkerPool(1, None), decoding)
+        results = check.check_files(shard)
     for _, _, error in results:
         if shard.is_remote and isinstance(error, ForbiddenFileError):
             # it says more about the worker than about the shard

@@ -101,28 +101,25 @@ class PayloadCheck:
         advance: Callable[[int], None],
         pool: ThreadPoolExecutor | None,
         thread_count: int,
-        is_limited: bool,
     ) -> None:
-        """`pool` decodes images; None skips them. `is_limited`: the check stops at the limit of
-        defects.
-        """
+        """`pool` decodes images; None skips them."""
         self.summary = PayloadSummary(None if rules is None else rules.payload)
         self._rules = rules
         self._advance = advance
         self._pool = pool
         self._thread_count = thread_count
-        self._is_limited = is_limited
         self._error_count = 0
         self._contents: dict[str, npt.NDArray[np.int64]] = {}  # raw, text and images by feature
 
     def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
+        """Check some records. Findings without places are cut short at the limit of defects."""
         if self.summary.is_cut_short or not len(block):
             return
         errors = []
         for error in self._payload_errors(block):
             errors.append(error)
             count = self._error_count + len(errors)
-            if self._is_limited and count >= report.MAX_DEFECTS_PER_SHARD:
+            if findings.places is None and count >= report.MAX_DEFECTS_PER_SHARD:
                 self.summary.is_cut_short = True
                 break
         else:

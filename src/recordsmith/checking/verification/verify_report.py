@@ -330,5 +330,5 @@ def _errors(
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     """Map each path to its part below the folder that all have in common."""
     listed = list(paths)
-    start = common_prefix(listed or [""]).rfind("/") + 1
+    start = common_prefix(listed).rfind("/") + 1
     return {path: path[start:] for path in listed}

@@ -27,7 +27,8 @@ import numpy.typing as npt
 from recordsmith.dataset.arrow.library import ArrowStream, import_pyarrow
 from recordsmith.format.example import BytesArray, Column, Kind, RaggedArray
 from recordsmith.support.buffers import offsets_from_lengths
-from recordsmith.support.errors import OptionError, Problems
+from recordsmith.support.errors import OptionError
+from recordsmith.support.problems import Problems
 
 _INT64_DIGITS = 18  # that always fit int64
 

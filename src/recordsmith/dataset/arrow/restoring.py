@@ -10,7 +10,7 @@ import numpy as np
 
 from recordsmith.dataset.arrow.columns import feature_kinds, is_list, kind_of_type
 from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.support.errors import Problems
+from recordsmith.support.problems import Problems
 
 _INDEX_BITS = 32
 _DECIMAL_BITS = 128

@@ -15,8 +15,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -88,6 +87,13 @@ _STEPS, _RAGGED = "steps/", "/ragged_"
 _FLAGS = tuple(f"{_STEPS}is_{name}" for name in ("first", "last", "terminal"))
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
+_Value = TypeVar("_Value")
+_Seen: TypeAlias = dict[str, set[_Value]]
+"""What was seen in all records, by the path of their features."""
+
+_ImageType: TypeAlias = tuple[str, int, str]
+"""Format, channels and variant of an image; empty for what TensorFlow decodes to none."""
+
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 _FORMATS = (FORMAT, MASK_FORMAT)
 
@@ -131,8 +137,8 @@ class TfdsFiles(RecordFiles):
         if not self.has_payloads:
             refuse_several_classes(dataset, "the label of TFDS is one class", self.format)
         self._converter = _Converter(dataset.class_names)
-        self._steps = None if self._count_key is None else _Steps(self._count_key)
-        self._images = {path: _ImageTypes() for path in (_PATHS[IMAGE], _PATHS[MASK])}
+        self._images: _Seen[_ImageType] = {_PATHS[IMAGE]: set(), _PATHS[MASK]: set()}
+        self._widths: _Seen[int] = {}
         self._survey = SchemaSurvey()
         self._sizes: Counter[str] = Counter()  # of the records of each split
 
@@ -150,43 +156,37 @@ class TfdsFiles(RecordFiles):
 
     def _converted(self, example: Features) -> bytes:
         converted = self._converter.convert(self._with_encoded_images(example))
-        if self._steps is not None:
-            converted = self._steps.add(converted)
-            self._out.count_dropped(
-                example, frozenset(key for key in example if not _is_ragged(key))
-            )
-            for path in converted:
-                if path.startswith(_STEPS):
-                    self._images.setdefault(path, _ImageTypes())
+        if self._count_key is not None:
+            converted = {path: value for path, value in converted.items() if not _is_ragged(path)}
+            widths = _step_widths(converted, self._count_key)
+            kept = frozenset(key for key in example if not _is_ragged(key))
+            self._out.count_dropped(example, kept)
+            _add(self._widths, {path: {width} for path, width in widths.items()})
+            _add(self._images, {path: set() for path in widths})
         for path, types in self._images.items():
-            for data in _bytes_in(converted.get(path)):
-                types.add(data)
+            types.update(map(_image_type, _bytes_in(converted.get(path))))
         payload = encode_example(converted)
         size = np.array([len(payload)], np.int64)
         self._survey.update(payload, np.zeros(1, np.int64), size)
         return payload
 
     def result(self) -> tuple[Any, ...]:
-        return self._survey.finish().packed(), self._images, self._sizes, self._steps
+        return self._survey.finish().packed(), self._sizes, self._images, self._widths
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
         schemas: list[Schema] = []
-        images: dict[str, _ImageTypes] = {}
         sizes: Counter[str] = Counter()
-        steps: _Steps | None = None
-        for schema, seen, written, of_steps in results:
+        images: _Seen[_ImageType] = {}
+        widths: _Seen[int] = {}
+        for schema, written, some_images, some_widths in results:
             schemas.append(schema)
-            if steps is None:
-                steps = of_steps
-            elif of_steps is not None:
-                steps.merge(of_steps)
-            for path, types in seen.items():
-                images.setdefault(path, _ImageTypes()).merge(types)
             sizes += written
+            _add(images, some_images)
+            _add(widths, some_widths)
         documents = self._documents
         if documents is None:
             documents, self._supervised = self._describe_features(
-                Schema.merged(schemas), images, steps
+                Schema.merged(schemas), images, widths
             )
         lengths: dict[str, list[int]] = {}
         for file in files:
@@ -200,10 +200,10 @@ class TfdsFiles(RecordFiles):
             self._out.write(name, data)
 
     def _describe_features(
-        self, schema: Schema, images: Mapping[str, _ImageTypes], steps: _Steps | None
+        self, schema: Schema, images: _Seen[_ImageType], widths: _Seen[int]
     ) -> tuple[dict[str, bytes], tuple[str, ...]]:
         """Return the documents of features and class names, and the paths of input and output."""
-        features, problems = _FeaturesBuilder(schema, self._converter, images, steps).build()
+        features, problems = _FeaturesBuilder(schema, self._converter, images, widths).build()
         for problem in problems:
             self._out.tally.problems.add(problem)
         documents = {
@@ -230,6 +230,11 @@ class TfdsFiles(RecordFiles):
                 for dropped in (DEPTH, DTYPE) if key == IMAGE else (MASK_DTYPE,):
                     result.pop(dropped, None)
         return result
+
+
+def _add(seen: _Seen[_Value], more: _Seen[_Value]) -> None:
+    for path, values in more.items():
+        seen.setdefault(path, set()).update(values)
 
 
 def _split_name(split: str) -> str:
@@ -290,39 +295,28 @@ class _Converter:
         return value
 
 
-@dataclass
-class _Steps:
-    """How many values of each feature the steps of episodes have.
+def _step_widths(features: Mapping[str, Any], count_key: str) -> dict[str, int]:
+    """Check an episode; return how many values of each feature one of its steps has, by path.
 
-    count_key: the feature with one value for each step.
-    widths: the numbers of values in a step by path; one for each feature that RLDS can hold.
+    Args:
+        count_key: the feature with one value for each step.
     """
-
-    count_key: str
-    widths: dict[str, set[int]] = field(default_factory=dict)
-
-    def add(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Check an episode; returns its features without lists of various lengths in steps."""
-        count = len(features.get(self.count_key, ()))
-        if not count:
-            raise SourceError(f"it has no steps: {self.count_key!r} is empty or missing")
-        kept = {path: value for path, value in features.items() if not _is_ragged(path)}
-        for path, value in kept.items():
-            if path.startswith(_STEPS):
-                if len(value) % count:
-                    raise SourceError(
-                        f"{path!r} has {len(value):,} values, expected a multiple of its "
-                        f"{count:,} steps"
-                    )
-                for data in _bytes_in(value):
-                    if find_image_header(data) is not None:
-                        _check_decodable(path, data)
-                self.widths.setdefault(path, set()).add(len(value) // count)
-        return kept
-
-    def merge(self, other: _Steps) -> None:
-        for path, widths in other.widths.items():
-            self.widths.setdefault(path, set()).update(widths)
+    count = len(features.get(count_key, ()))
+    if not count:
+        raise SourceError(f"it has no steps: {count_key!r} is empty or missing")
+    widths = {}
+    for path, value in features.items():
+        if path.startswith(_STEPS):
+            if len(value) % count:
+                raise SourceError(
+                    f"{path!r} has {len(value):,} values, expected a multiple of its "
+                    f"{count:,} steps"
+                )
+            for data in _bytes_in(value):
+                if find_image_header(data) is not None:
+                    _check_decodable(path, data)
+            widths[path] = len(value) // count
+    return widths
 
 
 def _is_ragged(path: str) -> bool:
@@ -378,45 +372,12 @@ def _plain_mask(data: bytes) -> bytes:
 # -- documents -----------------------------------------------------------------------------------
 
 
-@dataclass
-class _ImageTypes:
-    formats: set[str] = field(default_factory=set)
-    channels: set[int] = field(default_factory=set)
-    depths: set[str] = field(default_factory=set)
-
-    def add(self, data: bytes) -> None:
-        header = find_image_header(data)
-        if header is None or header.format not in _DECODABLE:
-            self.formats.add("")  # another feature of this name
-            return
-        is_jpeg = header.format == "jpeg"
-        self.formats.add(header.format)
-        self.channels.add(min(header.channels, 3) if is_jpeg else header.channels)
-        self.depths.add(header.variant)
-
-    def merge(self, other: _ImageTypes) -> None:
-        for name, values in vars(other).items():
-            vars(self)[name].update(values)
-
-    @property
-    def are_images(self) -> bool:
-        return bool(self.formats) and "" not in self.formats
-
-    @property
-    def channel_count(self) -> int:
-        """As many channels as TensorFlow can decode all of them to without losing any."""
-        if not self.channels & {2, 4}:
-            return max(self.channels, default=3)
-        return 4 if self.formats == {"png"} else 3
-
-    def dtype(self, path: str) -> str:
-        if len(self.depths) > 1:
-            raise OptionError(
-                f"{path!r} has images of 8 and of 16 bits, which TensorFlow Datasets cannot hold "
-                "in one feature",
-                remedy="Convert them to the same type first.",
-            )
-        return "uint16" if self.depths == {"16-bit"} else "uint8"
+def _image_type(data: bytes) -> _ImageType:
+    header = find_image_header(data)
+    if header is None or header.format not in _DECODABLE:
+        return "", 0, ""
+    is_jpeg = header.format == "jpeg"
+    return header.format, min(header.channels, 3) if is_jpeg else header.channels, header.variant
 
 
 class _FeaturesBuilder:
@@ -426,16 +387,21 @@ class _FeaturesBuilder:
         self,
         schema: Schema,
         converter: _Converter,
-        images: Mapping[str, _ImageTypes],
-        steps: _Steps | None,
+        images: _Seen[_ImageType],
+        widths: _Seen[int],
     ) -> None:
+        """`widths`: of the features of steps, if the records are episodes."""
         if schema.payload not in ("Example", "none"):
             raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")
         schema.check_complete("features.json lists each feature")
         self._schema = schema
         self._converter = converter
-        self._images = {path: types for path, types in images.items() if types.are_images}
-        self._steps = steps
+        self._images = {
+            path: types
+            for path, types in images.items()
+            if types and all(format_name for format_name, *_ in types)
+        }
+        self._widths = widths
         self._problems: list[str] = []
 
     def build(self) -> tuple[dict[str, Any], list[str]]:
@@ -451,11 +417,11 @@ class _FeaturesBuilder:
                     "needs one",
                     remedy="Remove the feature with `recordsmith edit --drop`.",
                 )
-            of_steps = self._steps if path.startswith(_STEPS) else None
-            if feature.kind == "none" or (of_steps is not None and not feature.max_length):
+            is_of_steps = path in self._widths
+            if feature.kind == "none" or (is_of_steps and not feature.max_length):
                 self._problems.append(f"{path!r} has no values and is left out")
-            elif of_steps is not None:
-                steps[path.removeprefix(_STEPS)] = self._step(path, feature, of_steps)
+            elif is_of_steps:
+                steps[path.removeprefix(_STEPS)] = self._step(path, feature)
             elif has_objects and path.startswith(f"{_OBJECTS}/"):
                 name = path.removeprefix(f"{_OBJECTS}/")
                 box = {"bboxFormat": BOX_FORMAT}
@@ -481,10 +447,10 @@ class _FeaturesBuilder:
             return _described(TEXT)
         return _tensor(SCALAR, (), _DTYPES[feature.kind], encoding="none")
 
-    def _step(self, path: str, feature: FeatureSchema, steps: _Steps) -> dict[str, Any]:
+    def _step(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
         """A feature of the steps of episodes."""
         count = self._schema.record_count
-        widths = sorted(steps.widths[path])
+        widths = sorted(self._widths[path])
         problem = ""
         if feature.present < count:
             problem = f"is missing in {count - feature.present:,} of {count:,} episodes"
@@ -506,10 +472,21 @@ class _FeaturesBuilder:
         return self._value(path, feature)
 
     def _image(self, path: str) -> dict[str, Any]:
-        images = self._images[path]
-        if images.channels & {2, 4} and images.channel_count == 3:
-            self._problems.append(f"TensorFlow drops the alpha channel of some images in {path!r}")
-        return _tensor(IMAGE_FEATURE, (-1, -1, images.channel_count), images.dtype(path))
+        formats, channels, depths = map(set, zip(*self._images[path], strict=True))
+        channel_count = max(channels)
+        if channels & {2, 4}:  # as many as TensorFlow can decode all images to
+            channel_count = 4 if formats == {"png"} else 3
+            if channel_count == 3:
+                problem = f"TensorFlow drops the alpha channel of some images in {path!r}"
+                self._problems.append(problem)
+        if len(depths) > 1:
+            raise OptionError(
+                f"{path!r} has images of 8 and of 16 bits, which TensorFlow Datasets cannot hold "
+                "in one feature",
+                remedy="Convert them to the same type first.",
+            )
+        dtype = "uint16" if depths == {"16-bit"} else "uint8"
+        return _tensor(IMAGE_FEATURE, (-1, -1, channel_count), dtype)
 
     def _feature(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
         shape, count = feature.shape_if_present, self._schema.record_count

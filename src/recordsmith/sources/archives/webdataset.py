@@ -45,14 +45,8 @@ from recordsmith.sources.tables.json_rows import (
 )
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
 from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, ScratchFile
-from recordsmith.support.errors import (
-    DataError,
-    OptionError,
-    Problems,
-    SourceError,
-    accessing,
-    located,
-)
+from recordsmith.support.errors import DataError, OptionError, SourceError, accessing, located
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 EMPTY_KINDS = "recordsmith/empty"

@@ -25,7 +25,8 @@ from recordsmith.format.example import Kind, keys
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.stores import Location
-from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.problems import Problems
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""

@@ -36,7 +36,8 @@ from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.samples import Note
-from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 BoxPolicy = Literal["stop", "clip", "drop"]

@@ -20,7 +20,7 @@ from recordsmith.sources.classes import (
     compile_pattern,
     numbered_classes_notice,
 )
-from recordsmith.sources.files.account import Account, Reason, Role
+from recordsmith.sources.files.account import Account, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, join_path, path_inside
@@ -91,7 +91,8 @@ class ImageFiles(_ImageSource):
                 only folders named train, val, test and so on, these are splits. [default: root]
             class_pattern: a regular expression searched in each path below the root (with `/`).
                 Its first group, or the whole match, is the class: `^([a-z]+)_` takes `cat` from
-                `cat_0.jpeg`. An image that does not match is an error.
+                `cat_0.jpeg`. An image that does not match is an error, but for few (at most one
+                or a tenth) next to the folders of all others, which are skipped.
 
         Raises:
             OptionError: the pattern is not a regular expression.
@@ -117,11 +118,14 @@ class ImageFiles(_ImageSource):
         split_of = splits_of_folders(tree.below(below))
         account = tree.account()
         of_folder: Counter[str] = Counter()
+        without_class: list[str] = []  # next to folders
 
         def walk() -> Iterator[Sample]:
             for path, size, version in tree.walk_images(folder, account):
                 split = split_of.get(path.partition("/")[0])
-                if split_of and (split is None or "/" not in path):
+                if "/" not in path and self._pattern and not self._pattern.search(head + path):
+                    without_class.append(head + path)
+                elif split_of and (split is None or "/" not in path):
                     what = "outside the folders of splits skipped"
                     account.leave(Reason.OTHER_READING, [head + path], "image", what)
                 else:
@@ -129,13 +133,20 @@ class ImageFiles(_ImageSource):
                     yield Sample(head + path, size, split=split, version=version)
 
         samples = collect(walk())
-        if not len(samples):
+        if not len(samples) and not without_class:
             others = [name for line in account.left_out for name in line.names]
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=folder)
         account.read_folders(Role.IMAGE, of_folder, below, samples.names)
         classes: tuple[str, ...] | None = None
         if self._pattern is not None:
+            total = len(samples) + len(without_class)
+            are_beside = len(samples) and "" not in of_folder and are_few(len(without_class), total)
+            if without_class and not are_beside:  # an error
+                classes_in_names(self._pattern, [*without_class, *samples.names], self.root)
+            account.leave(
+                Reason.OTHER_READING, without_class, "image", "outside class folders skipped"
+            )
             samples.labels, classes = classes_in_names(self._pattern, samples.names, self.root)
         tree.leave_others([folder], account, f"outside {head}")
         return Listing(

@@ -30,9 +30,15 @@ from recordsmith.support.words import count
 _MAX_DEPTH = 8
 _VERSIONS_TEXT = (
     "hr lr hi lo high low hq lq gt input output target noisy clean hazy clear blur blurred sharp "
-    "rainy raw"
+    "rainy raw upsampled downsampled"
 )
 _VERSIONS = frozenset(_VERSIONS_TEXT.split())
+_ANNOTATIONS_TEXT = (
+    "annotation annotations annot annots label labels mask masks gt gts groundtruth ground_truth "
+    "segmentation segmentations"
+)
+_ANNOTATIONS = frozenset(_ANNOTATIONS_TEXT.split())
+"""Folders whose images are hardly those of a class."""
 _ASIDE = frozenset(("docs", "doc", "figures", "figs", "assets", "screenshots", "logo", "logos"))
 """Folders of images that document a dataset."""
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
@@ -252,7 +258,12 @@ class _Images:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(classes, self._place)
             yield from self._or_all(candidate, classes, skipped_count)
-            if _are_samples(tree, filled) or _are_named_as_versions(classes):
+            others = [path for path in filled if not _has_annotations(path)]
+            if 0 < len(others) < len(filled):
+                images = others[0] if len(others) == 1 else None
+                what = f"images in {_paths(others)}" if images else ""
+                yield self._files(Confidence.STRUCTURE, what, images)
+            elif _are_samples(tree, filled) or _are_named_as_versions(classes):
                 yield self._files(Confidence.STRUCTURE)
         elif (classes or direct) and (inner := self._labelled(filled)):
             for path in inner:
@@ -261,7 +272,7 @@ class _Images:
                 yield replace(candidate, options={"images": path})
             what = f"all {count(self._count(base), 'image')} in {self._place}"
             yield self._files(Confidence.STRUCTURE, what)
-        elif classes or direct:
+        elif classes or not are_few(direct, self._count(base)):
             yield self._files(Confidence.STRUCTURE)
             if classes:
                 yield replace(
@@ -368,7 +379,12 @@ class _Images:
 def _are_named_as_versions(classes: Collection[str]) -> bool:
     """Whether folders are named like versions of the same images: HR and LR, hazy and clear."""
     words = [{*re.split(r"[_ -]", name.lower())} for name in classes]
-    return len(words) == 2 and not any(map(_VERSIONS.isdisjoint, words))
+    return len(words) > 1 and not any(map(_VERSIONS.isdisjoint, words))
+
+
+def _has_annotations(folder: str) -> bool:
+    """Whether a folder is named like one of masks or other annotations."""
+    return posixpath.basename(folder).lower() in _ANNOTATIONS
 
 
 def _are_samples(tree: FileTree, folders: Sequence[str]) -> bool:

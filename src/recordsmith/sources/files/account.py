@@ -20,6 +20,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from enum import StrEnum
+from posixpath import splitext
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -185,6 +186,10 @@ class Inspector(Protocol):
         """Why a file should not be left out; None if it may be. `others` are left out as well."""
         ...
 
+    def is_named_like_image(self, path: str) -> bool:
+        """Whether a file that is no image has the name of one, up to a point: `x.gt.txt`."""
+        ...
+
 
 class Account:
     """What became of the files of a source; a source adds to it while it lists them.
@@ -305,7 +310,7 @@ class Account:
         hint = " (to pack one, pass its path)" if is_table else ""
         what = f"{why} skipped{hint}".lstrip() if why or hint else ""
         folder = path.rpartition("/")[0]
-        suffix = path.rpartition(".")[2].lower() if noun == "data file" else ""
+        suffix = splitext(path)[1].lower() if noun == "data file" else ""
         self._line(reason, noun, what, suffix=suffix).add(folder, 1, (path,))
         self._of_folder[folder] += 1
 

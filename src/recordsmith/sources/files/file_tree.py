@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import INTERNAL_NAMES
@@ -171,14 +172,22 @@ class FileTree:
                 yield entry
 
     def walk_images(
-        self, folder: Location, account: Account, *, follows_links: bool = False
+        self,
+        folder: Location,
+        account: Account,
+        *,
+        follows_links: bool = False,
+        others: Mapping[str, list[str]] = MappingProxyType({}),
     ) -> Iterator[ImageEntry]:
         """Yield each image below a folder by its relative path; others go to the account.
 
-        A file is opened only if its name does not have an image suffix.
+        A file is opened only if its name does not have an image suffix. Paths of files that have
+        one of the names in `others` are added to its list instead.
         """
         for path, here, entry in self.walk(folder, account, follows_links=follows_links):
-            if is_image_file(here, entry):
+            if entry.name in others:
+                others[entry.name].append(self._path(folder, path))
+            elif is_image_file(here, entry):
                 yield ImageEntry(path, entry.size_bytes, entry.version_number)
             else:
                 account.leave_other(self._path(folder, path))

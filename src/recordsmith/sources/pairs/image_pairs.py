@@ -61,6 +61,8 @@ _OF_VOC = re.compile(r"(?:^|/)SegmentationClass/20(0[7-9]|1[0-2])_\d{6}\.png$")
 _VOC_LISTS = "ImageSets/Segmentation"
 _MAX_ENDINGS = 5
 _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
+_CLASS_TABLE = "_classes.csv"  # "Pixel Value, Class" of Roboflow's PNG masks, in each split
+_HIGHEST_NUMBER = 65535  # in a mask
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class ImagePairs(TreeSource):
     TensorFlow's decode_png returns palette colours and scales fewer bits to 0 to 255.
 
     The class names are those of the images, with a class pattern; else those of the masks: from a
-    file of colours, from `class_names.txt` (LabelMe's `data_dataset_voc`), or of PASCAL VOC, if all
+    file of colours, from `class_names.txt` (LabelMe's `data_dataset_voc`), from `_classes.csv` with
+    pixel values and names (Roboflow's PNG masks), or of PASCAL VOC, if all
     masks are named like its own (`SegmentationClass/2007_000032.png`).
 
     Example:
@@ -210,7 +213,8 @@ class ImagePairs(TreeSource):
         account = pairs.account
         account.read(Role.IMAGE, [sample.name for sample in samples])
         account.read(Role.MASK, {reference_of(sample)["mask"] for sample in samples})
-        described = self._description(tree)
+        tables = _class_tables(tree, pairs)
+        described = [*self._description(tree), *tables]
         account.read(Role.CLASS_NAMES, described)
         places = [*used, *map(tree.place, described), *([] if lists is None else [lists])]
         tree.leave_others(places, account, "outside the folders of images and masks")
@@ -224,7 +228,7 @@ class ImagePairs(TreeSource):
         return Listing(
             samples,
             PairReader(self.root, colours or None, classes, self._palette(samples)),
-            classes or self._mask_classes(samples),
+            classes or self._mask_classes(samples, tables),
             pairs.notices,
             sort_splits(sample.split for sample in samples if sample.split is not None),
             only_split([], self.root),
@@ -284,15 +288,50 @@ class ImagePairs(TreeSource):
             named += [path] if path else []
         return [path for path in named if is_file(tree.root / path)]
 
-    def _mask_classes(self, samples: Sequence[Sample]) -> ClassNames | None:
-        """The names of the numbers in masks: of the file of colours, `class_names.txt`, or VOC."""
+    def _mask_classes(
+        self, samples: Sequence[Sample], tables: Mapping[str, ClassNames]
+    ) -> ClassNames | None:
+        """The names of the numbers in masks: of the file of colours, lists or tables, or VOC."""
         if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
             text = read_text(relative_place(self.root, self._colours, as_location))
             return tuple(name or None for _, name in parse_colour_table(text))
         if is_file(listed := self.root / _CLASS_NAMES):
             return tuple(name for _, name in read_lines(listed) if name != "__ignore__")
+        if tables:
+            first, *others = tables.items()
+            for path, names in others:
+                if names != first[1]:
+                    raise SourceError(
+                        f"{path} has other classes than {first[0]}",
+                        path=self.root,
+                        remedy="Pack the splits as datasets of their own, or make the files equal.",
+                    )
+            return first[1]
         masks = (f"{self.root.key}/{reference_of(sample)['mask']}" for sample in samples)
         return VOC_CLASSES if all(map(_OF_VOC.search, masks)) else None
+
+
+def _class_tables(tree: FileTree, pairs: _Pairs) -> dict[str, ClassNames]:
+    """The tables of pixel values and class names next to masks, and the names by number."""
+    tables: dict[str, ClassNames] = {}
+    for path in pairs.tables:
+        lines = read_lines(tree.place(path), path)
+        if not lines or lines[0][1].partition(",")[0].strip().lower() != "pixel value":
+            pairs.account.leave_other(path)
+            continue
+        names: dict[int, str] = {}
+        for line, text in lines[1:]:
+            value, _, name = text.partition(",")
+            number = int(value) if re.fullmatch(r" *[0-9]{1,5} *", value) else None
+            if number is None or number > _HIGHEST_NUMBER or not name.strip() or number in names:
+                raise SourceError(
+                    f"{path}:{line}: found {text!r}; expected a pixel value and a class name",
+                    path=tree.root,
+                    remedy="Mend the line, or leave the file out.",
+                )
+            names[number] = name.strip().strip('"')
+        tables[path] = tuple(map(names.get, range(max(names, default=-1) + 1)))
+    return tables
 
 
 class _FolderPair(NamedTuple):
@@ -348,19 +387,22 @@ def _expand(
 
 @dataclass
 class _Pairs:
-    """Collects pairs; names of samples and masks are relative to the root of the tree."""
+    """Collects pairs; names of samples, masks and tables are relative to the root of the tree."""
 
     tree: FileTree
     account: Account
     samples: list[Sample] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
     listed: dict[Location, dict[str, ImageEntry]] = field(default_factory=dict)
 
     def list_images(self, folder: Location) -> list[str]:
         if folder not in self.listed:
             outer = next((known for known in self.listed if known.contains(folder)), None)
             if outer is None:
-                walk = self.tree.walk_images(folder, self.account, follows_links=True)
+                walk = self.tree.walk_images(
+                    folder, self.account, follows_links=True, others={_CLASS_TABLE: self.tables}
+                )
                 self.listed[folder] = {image.name: image for image in walk}
             else:
                 head, known = f"{folder.relative_to(outer)}/", self.listed[outer]

@@ -9,7 +9,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations, islice, product
 from typing import Any, NamedTuple, TypeAlias
@@ -144,12 +144,16 @@ class _Folder:
         self.path, self.highest_key = scan.path, scan.highest_key
         self.plain: dict[str, str] = {}
         self.by_pattern: defaultdict[NamePattern, dict[str, str]] = defaultdict(dict)
+        stems = {os.path.splitext(name)[0] for name in scan.images}
+        is_doubled = 3 * len(stems) <= 2 * len(scan.images)  # x.png next to x.jpg
         for name in scan.images:
-            stem = os.path.splitext(name)[0]
+            stem, suffix = os.path.splitext(name)
             self.plain[stem] = name
             match = _AFFIXES.fullmatch(stem)
             head, core, tail = match.group("head", "core", "tail") if match else ("", stem, "")
             pattern = NamePattern(head, tail) if core else PLAIN
+            if is_doubled:
+                pattern = pattern._replace(suffix=suffix)
             self.by_pattern[pattern][core or stem] = name
 
 
@@ -183,6 +187,8 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     whole = [pair for pair in whole if len({*_are_deep(pair, looks)}) > 1] or whole
     if not pairs and len(whole) == 1:
         yield from _versions(whole[0], looks)
+        if whole[0].images.names.suffix:  # photos next to photos of the same names
+            yield replace(_candidate(tree, whole[0]), confidence=Confidence.STRUCTURE)
 
 
 def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
@@ -225,10 +231,15 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
             for rest, pattern in zip(rests, patterns, strict=True)
         )
         match = _Pair(left_side, right_side, sum(map(len, rests)))
-        for _, left, right, names in group:
+        for _, left, right, names in sorted(group, key=_size, reverse=True):
             match.add(left, right, names)
         matches.append(match)
     return matches
+
+
+def _size(member: tuple[Any, ...]) -> int:
+    """How many files two folders have that may belong together."""
+    return min(map(len, member[-1]))
 
 
 def _shared_names(left: _Folder, right: _Folder) -> Iterator[tuple[Any, tuple[_Names, _Names]]]:

@@ -36,7 +36,8 @@ from recordsmith.sources.tables.nested_columns import described_features, flat_t
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
-from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
+from recordsmith.support.problems import Problems
 
 _IMAGE_NAME = "image"
 _BATCH_ROWS = 8192

@@ -30,7 +30,8 @@ from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import SourceError
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 _MAX_CELL_CHARACTERS = 1 << 24

@@ -29,7 +29,8 @@ from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
 from recordsmith.support.buffers import offsets_from_lengths
-from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.problems import Problems
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
 _SPARSITY = 16  # with so many missing values for each value, batches are small

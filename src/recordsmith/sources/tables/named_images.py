@@ -2,7 +2,7 @@
 
 A name is relative to the folder of its table and must not lead out of the folder that is read;
 links inside it are followed. Of an absolute path to another folder, also from Windows, only the
-last part is used. Each folder is listed once.
+last part is used. Only the folders in these names are listed, each once; `FileIndex` lists all.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from recordsmith.dataset import import_pyarrow
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import as_location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import SourceError
+from recordsmith.support.problems import Problems
 
 _REFUSED = ("Audio", "Video", "Pdf", "Nifti", "Mesh", "BioSequence", "BioStructure")
 _UNKNOWN = -1

@@ -20,8 +20,9 @@ from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import SourceError
 from recordsmith.support.explaining import unknown_word
+from recordsmith.support.problems import Problems
 
 _ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
 

@@ -35,7 +35,7 @@ class CachedStore(WrappedStore):
 
     Args:
         store: the other store.
-        folder: the cache folder; `~` is the user's home.
+        folder: the cache folder, or the cache that is open in it; `~` is the user's home.
         max_bytes: the limit of the folder on disk, for all processes; None keeps the limit of an
             existing cache, and limits a new one to half of the free space.
 
@@ -45,12 +45,11 @@ class CachedStore(WrappedStore):
 
     keeps_reads = True
 
-    def __init__(self, store: Store, folder: str, max_bytes: int | None = None) -> None:
-        self._wrap(store, open_cache(folder, max_bytes))
-
-    def _wrap(self, store: Store, cache: BlockCache) -> None:
+    def __init__(
+        self, store: Store, folder: str | BlockCache, max_bytes: int | None = None
+    ) -> None:
         super().__init__(store)
-        self._cache = cache
+        self._cache = folder if isinstance(folder, BlockCache) else open_cache(folder, max_bytes)
         self._ids: dict[tuple[str, str], ObjectId | None] = {}
         self._sizes: dict[tuple[str, str], int] = {}
 
@@ -63,7 +62,10 @@ class CachedStore(WrappedStore):
         """Pickle without the open folder, which another process opens again."""
         files = self._cache.files
         max_bytes = None if files is None else files.max_bytes or None
-        return _reopened, (self.store, self.folder, max_bytes, dict(self._sizes))
+        return _reopened, (self.store, self.folder, max_bytes), dict(self._sizes)
+
+    def __setstate__(self, sizes: dict[tuple[str, str], int]) -> None:
+        self._sizes.update(sizes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CachedStore):
@@ -276,17 +278,9 @@ def cached_store(store: Store, folder: str, max_bytes: int) -> CachedStore:
     return _cached(store, open_cache(folder, max_bytes))
 
 
-@lru_cache(256)
-def _cached(store: Store, cache: BlockCache) -> CachedStore:
-    cached = CachedStore.__new__(CachedStore)
-    cached._wrap(store, cache)  # noqa: SLF001
-    return cached
+_cached = lru_cache(256)(CachedStore)
 
 
-def _reopened(
-    store: Store, folder: str, max_bytes: int | None, sizes: dict[tuple[str, str], int]
-) -> CachedStore:
+def _reopened(store: Store, folder: str, max_bytes: int | None) -> CachedStore:
     """Unpickle a cached store, whose folder keeps the limit that it has by now."""
-    cached = _cached(store, open_cache(folder, max_bytes, keeps_limit=True))
-    cached._sizes.update(sizes)  # noqa: SLF001
-    return cached
+    return _cached(store, open_cache(folder, max_bytes, keeps_limit=True))

@@ -23,7 +23,8 @@ from recordsmith.dataset import Dataset, Faults, Paths, dataset_of, parse_shard_
 from recordsmith.format.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image import Colour, encode_jpeg, label_colour, message_tile
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
-from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, Problems
+from recordsmith.support.errors import DataError, NotAnExampleError, OptionError
+from recordsmith.support.problems import Problems
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.viewing.drawing.scene import Scene, SceneReader, draw_scene

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -358,6 +358,16 @@ def survey_shard(shard: Shard) -> Schema:
     for layer in shard.layers:
         schema = schema.covered(survey_shard(layer))
     return schema.packed()
+
+
+def schemas_by_split(
+    shards: Iterable[Shard], schemas: Iterable[Schema], splits: Iterable[str] = ()
+) -> dict[str, Schema]:
+    """Merge the schemas of the shards of each split; `splits` may also have no shards."""
+    parts: dict[str, list[Schema]] = {split: [] for split in splits}
+    for shard, schema in zip(shards, schemas, strict=True):
+        parts.setdefault(shard.split, []).append(schema)
+    return {split: Schema.merged(of_split) for split, of_split in parts.items()}
 
 
 def survey_written(writer: ShardWriter, keys: Collection[str] = ()) -> Schema:

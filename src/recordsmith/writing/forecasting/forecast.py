@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from recordsmith.sources import SamplesAhead, SampleToRead, Source, collect, source_of
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import MAX_PROBLEMS, SourceError
+from recordsmith.support.errors import SourceError
 from recordsmith.support.number_options import whole_number
+from recordsmith.support.problems import MAX_PROBLEMS
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.forecasting.forecast_report import (
     Estimate,

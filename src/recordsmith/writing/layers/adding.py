@@ -34,7 +34,7 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import publishing
 from recordsmith.writing.building.fingerprints import fingerprint, fingerprint_bytes
-from recordsmith.writing.building.shards import survey_shard
+from recordsmith.writing.building.shards import schemas_by_split, survey_shard
 from recordsmith.writing.layers.files import check_apart, layer_file, write_layer
 from recordsmith.writing.layers.joining import JoinedRows, TableValues, join_table
 
@@ -379,7 +379,9 @@ class _Change:
         )
         others = {key for layer in left.layers for key in layer.features}
         if gone.hidden or others.intersection(gone.features):
-            schemas = _survey_splits(open_packed(self.folder, left), self.workers)
+            dataset = open_packed(self.folder, left)
+            surveyed = self.workers.each(survey_shard, dataset.shards)
+            schemas = schemas_by_split(dataset.shards, surveyed, dataset.splits)
             return dataclasses.replace(
                 left, schema=Schema.merged(schemas.values()), schemas=schemas
             )
@@ -408,12 +410,10 @@ class _Change:
         check_apart(self.folder, entries, {entry.key for entry in entries})
         files = [layer_file(entry, job) for entry in entries]
         results = write_layer(folder / layer.folder, files, dataset.shards, joined, self.workers)
-        parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
-        for shard, (_, schema) in zip(dataset.shards, results, strict=True):
-            parts[shard.split].append(schema)
         shards = {entry.key: own for entry, (own, _) in zip(entries, results, strict=True)}
         layer = Layer(layer.name, layer.features, layer.hidden, shards)
-        return layer, {split: Schema.merged(schemas) for split, schemas in parts.items()}
+        schemas = (schema for _, schema in results)
+        return layer, schemas_by_split(dataset.shards, schemas, dataset.splits)
 
     def _publish(self, folder: Location, manifest: Manifest, base: str) -> None:
         publishing.publish_dataset(
@@ -441,12 +441,3 @@ def _removed_notices(gone: Layer, left: Manifest) -> list[str]:
 def _entry(shard: Shard) -> ShardEntry:
     assert shard.entry is not None
     return shard.entry
-
-
-def _survey_splits(dataset: Dataset, workers: WorkerPool) -> dict[str, Schema]:
-    parts: dict[str, list[Schema]] = {split: [] for split in dataset.splits}
-    for shard, schema in zip(
-        dataset.shards, workers.each(survey_shard, dataset.shards), strict=True
-    ):
-        parts[shard.split].append(schema)
-    return {split: Schema.merged(schemas) for split, schemas in parts.items()}

@@ -15,7 +15,11 @@ _ACTIONS = (KeyAction(), KeyAction(drops=True))
 
 
 def merged_records(shard: Shard) -> Iterator[bytes]:
-    """Yield the records of a shard with layers: one map of features each, without hidden ones."""
+    """Yield the records of a shard with layers: one map of features each, without hidden ones.
+
+    Features are left out before the files are joined, so unknown fields stay. `merged` takes a
+    single record whose files are joined already.
+    """
     files = (shard.alone(), *shard.layers)
     hidden: set[str] = set()
     streams: list[Iterator[memoryview]] = []

@@ -30,7 +30,8 @@ from recordsmith.sources import (
     join_problems,
 )
 from recordsmith.stores import PlaceLike, as_folder
-from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.errors import OptionError, SourceError, option
+from recordsmith.support.problems import Problems
 from recordsmith.writing.packing.pack_options import PackOptions
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from recordsmith.dataset import Manifest
 from recordsmith.sources import join_names
 from recordsmith.stores import Location
-from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
+from recordsmith.support.errors import SourceError, option, with_options
+from recordsmith.support.problems import MAX_PROBLEMS, Problems
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import note_text
 from recordsmith.writing.building.shards import Occurrences, ShardResult, add_notes

@@ -31,7 +31,8 @@ from recordsmith.sources import (
 from recordsmith.stores import Location
 from recordsmith.support.ahead import map_ahead
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
+from recordsmith.support.errors import DataError, FileAccessError, SourceError
+from recordsmith.support.problems import MAX_PROBLEMS
 from recordsmith.support.work import WorkerPool
 from recordsmith.writing.building.shards import (
     Occurrences,

@@ -13,10 +13,10 @@ from recordsmith.dataset import (
     View,
     joined_shards,
 )
-from recordsmith.format.example import Schema
 from recordsmith.stores import PlaceLike, ScratchFolder, as_folder
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building.shards import schemas_by_split
 from recordsmith.writing.layers.files import write_layer
 from recordsmith.writing.layers.joining import TableValues, join_table
 from recordsmith.writing.reshaping.inputs import Inputs
@@ -80,17 +80,15 @@ def with_values(
         target = as_folder(scratch.path) / str(number)
         files = [f"{shard}.tfrecord" for shard in range(len(inputs.shards))]
         written = write_layer(target, files, inputs.shards, joined, workers)
-        parts: dict[str, list[Schema]] = {}
-        for shard, (entry, schema) in zip(inputs.shards, written, strict=True):
+        covering = schemas_by_split(inputs.shards, (schema for _, schema in written))
+        for shard, (entry, _) in zip(inputs.shards, written, strict=True):
             layer = Shard(target / entry.file, shard.split, entry=entry, compression="none")
             layer.features = frozenset(joined.features)
             shard.layers += (layer,)
-            parts.setdefault(shard.split, []).append(schema)
         inputs = dataclasses.replace(
             inputs,
             schemas={
-                split: schema.covered(Schema.merged(parts[split]))
-                for split, schema in inputs.schemas.items()
+                split: schema.covered(covering[split]) for split, schema in inputs.schemas.items()
             },
             class_names=joined.class_names,
             notices=(*inputs.notices, *joined.notices),

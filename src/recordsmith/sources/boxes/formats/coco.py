@@ -40,7 +40,8 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import join_names, join_problems
-from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.problems import Problems
 from recordsmith.support.words import count
 
 _LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
