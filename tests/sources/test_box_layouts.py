@@ -767,3 +767,24 @@ def test_few_annotation_files_are_weaker(tmp_path: Path) -> None:
         image(tmp_path / f"images/more{number}.jpg")
     (reading,) = find_candidates(FileTree(as_folder(tmp_path)))
     assert (reading.format, reading.confidence) == ("voc", Confidence.STRUCTURE)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "format"),
+    [
+        ("boxes.txt", "1 10.0 20.0 30.0 40.0\n2 10.0 20.0 30.0 40.0\n", None),  # not of one image
+        ("a.txt", "1 0.5 0.5 0.2 0.2\n", "yolo"),
+        ("b.xml", "<list><annotation x='1'/><size>3</size></list>", None),
+        ("b.xml", "<?xml version='1.0'?><!-- <b> --><annotation><size/></annotation>", "voc"),
+        ("b.xml", "<list><annotations><image/></annotations></list>", None),
+        ("b.xml", "<annotations><image/></annotations>", "cvat"),
+        ("b.xml", "", None),
+    ],
+)
+def test_only_files_that_can_be_read_are_offered(
+    tmp_path: Path, path: str, text: str, format: str | None
+) -> None:
+    image(tmp_path / "a.jpg")
+    write(tmp_path / path, text)
+    offered = [reading.format for reading in find_candidates(FileTree(as_folder(tmp_path)))]
+    assert offered == ([] if format is None else [format])

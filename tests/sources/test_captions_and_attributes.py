@@ -99,6 +99,13 @@ def test_an_attribute_as_the_class(tmp_path: Path) -> None:
         read(Coco(tmp_path, class_from="kind"))
     with raises(rs.OptionError, option="class_from", value="kid", expected="kind"):
         Coco(tmp_path, class_from="kid").list_samples()
+    coco(tmp_path / "b.json", {"b.jpg": [BOX, BOX]}, {1: "car", 2: "bus"})
+    image(tmp_path / "b.jpg")
+    files = {"train": "a.json", "val": "b.json"}
+    with raises(rs.SourceError, path="b.json", match="none of its 2 objects has the attribute"):
+        Coco(tmp_path, class_from="kind", annotations=files).list_samples()
+    dropping = Coco(tmp_path, class_from="kind", annotations=files, boxes="drop")
+    assert len(dropping.list_samples().samples) == 2
 
 
 # -- captions -------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_keypoints_of_coco(tmp_path: Path) -> None:
         image(tmp_path / name)
     items = [
         {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": [8, 6, 2, 12, 10, 1, 7, 7, 0]},
-        {"category_id": 2, "bbox": [4, 5, 10, 10], "keypoints": [40, 20, 2]},
+        {"category_id": 2, "bbox": [4, 5, 10, 10], "keypoints": [[40, 20, 2]]},
         {"category_id": 3, "bbox": [4, 5, 10, 10]},
         {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": [], "num_keypoints": 0},
     ]
@@ -157,7 +157,8 @@ def test_the_corners_of_a_rotated_box(tmp_path: Path) -> None:
         ([8, 6, 2], "1 keypoint; expected 3", None),
         ([8, 6, 2, 8], "4 numbers of keypoints", None),
         ({"a": 1}, "invalid keypoints", None),
-        ([[8, 6, 2]], "1 number of keypoints", None),
+        ([[8, 6, 2]], "1 keypoint; expected 3", None),
+        ([[8, 6], [8, 6], [8, 6]], "invalid keypoints", None),
     ],
 )
 def test_invalid_keypoints(tmp_path: Path, points: Any, problem: str, clipped: Any) -> None:

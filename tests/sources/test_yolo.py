@@ -337,6 +337,9 @@ def test_coordinates_in_pixels(tmp_path: Path) -> None:
     root = _plain(tmp_path, {"a": f"{ONE}\n0 20 10 20 5\n1 8 8 2 2\n", "b": "0 8 8 4 4"})
     with raises(rs.SourceError, path="labels/a.txt", line=2, match="in pixels"):
         rs.detect(root).source.list_samples()
+    write(root / "labels" / "a.txt", f"{ONE} 90 175 1\n{ONE} 85 160 0\n")
+    with raises(rs.SourceError, path="labels/a.txt", line=1, match="7 numbers after the class"):
+        rs.detect(root).source.list_samples()
     write(root / "labels" / "a.txt", f"{ONE}\n{ONE}\n0 20 10 20 5\n")  # not most of them
     assert {*places(problems_of(Yolo(root)))} == {"labels/a.txt, line 3 (cat)"}
 
@@ -467,6 +470,7 @@ def test_orientation_by_option(tmp_path: Path, drawn: Any, box: Any, is_noted: b
         ("images/my photo.jpg", "labels/my%20photo.txt", True),
         ("images/my%20photo.jpg", "labels/my photo.txt", True),
         ("images/A.jpg", "labels/a.txt", True),
+        ("Images/a.jpg", "Annotations/a.txt", False),
     ],
 )
 def test_label_files_of_another_spelling(

@@ -54,6 +54,7 @@ _OUTLINES = (
     f"outlines were packed with their box only; {option('object_masks', 'instance')} adds masks"
 )
 _NAMELESS = "attributes without a name were left out"
+_PROLOG = re.compile(rb"(?:[^<]|<[?!][^>]*>)*+")  # what may be before the first element
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
 _UTF16_STARTS = (
@@ -146,6 +147,7 @@ class AnnotationFile:
         show it; None if these do not.
     captions: another file, with captions of the same images.
     class_from: the attribute that is the class of each object; empty for the class itself.
+    has_class: how many objects have that attribute, and how many do not.
     has_corners: whether objects are rotated boxes, where only other files show it.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
@@ -166,6 +168,7 @@ class AnnotationFile:
     keypoints: tuple[int, ...] | None = ()
     captions: AnnotationFile | None = None
     class_from: str = ""
+    has_class: Counter[bool] = field(default_factory=Counter)
     has_corners: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
@@ -442,6 +445,7 @@ def attribute_features(
 def _with_class_from(item: AnnotatedObject, file: AnnotationFile) -> AnnotatedObject:
     """The object with an attribute as its class, and the keypoints of its class before."""
     name = str(item.attributes.get(file.class_from, "")).strip()
+    file.has_class[bool(name)] += 1
     if item.fault or not name:
         fault = item.fault or f"the attribute {file.class_from!r:.60} is missing"
         return item._replace(name=None, fault=fault)
@@ -491,8 +495,9 @@ def points_in(values: Any) -> list[tuple[float, float]] | None:
 
 
 def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:
-    """Whether XML has an element and, after its start, another; in linear time."""
-    match = outer.search(head)
+    """Whether the first element of XML is one, and another is after its start; in linear time."""
+    prolog = _PROLOG.match(head)
+    match = outer.match(head, prolog.end() if prolog else 0)
     return match is not None and inner.search(head, match.end()) is not None
 
 

@@ -21,7 +21,8 @@ from recordsmith.sources.boxes.source import (
     AnnotatedSource,
     BoxOptions,
     ListedImages,
-    listed_entry,
+    left_out_notice,
+    listed_entries,
     path_notes,
 )
 from recordsmith.sources.classes import Classes
@@ -30,6 +31,9 @@ from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
     Found,
+    LeftOut,
+    Match,
+    Namesake,
     name_key,
     no_files,
     not_found,
@@ -37,6 +41,7 @@ from recordsmith.sources.files.file_index import (
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.namesakes import without_namesakes
 from recordsmith.sources.files.paths import (
     common_version,
     inside,
@@ -60,8 +65,10 @@ _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels", "labeltxt", "annfiles")
 )
 _LABELS = re.compile(r"(^|/)label(\w*)", re.IGNORECASE)
+_MARK = re.compile(r"\s+(?:-1|0|1)$")  # in lists of one class
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
+_ALL_IMAGES = f"pass the folder that has them all below it with {option('images')}"
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
@@ -143,12 +150,16 @@ class SharedAnnotationSource(AnnotatedSource):
             for image in self.box_format.images(file):
                 listed.append(make_entry(file, image, contents))
                 listed[-1].split = split
+        if self._policy == "stop":
+            _check_class_from(files.values())
         if len(files) == 1 and all(entry.annotated.split for entry in listed):
             for entry in listed:
                 entry.split = entry.annotated.split.lower()
             listed.sort(key=lambda entry: entry.split)
         classes, notices = self._all_classes(index, files.values(), contents)
         entries = self._find_images(index, listed)
+        left_out = sum(not entry.image for entry in listed)
+        notices += left_out_notice(left_out, "annotated image", entries, index)
         if not entries:
             paths = join_names(file.name for file in files.values())
             why = [f"{paths} list no images", *chain(*(file.notices for file in files.values()))]
@@ -235,17 +246,22 @@ class SharedAnnotationSource(AnnotatedSource):
         return file, _path_inside(self.root, file) or file.name
 
     def _find_images(self, index: FileIndex, listed: Sequence[Entry]) -> dict[str, Entry]:
-        """The entries by their names; two for an image are a fault of the second."""
+        """The entries by their names, without those of images that are left out.
+
+        Two entries for an image are a fault of the second.
+        """
         entries: dict[str, Entry] = {}
-        folders: dict[tuple[str, str], list[str]] = {}
+        of_files: dict[tuple[str, str], list[Entry]] = {}
         for entry in listed:
-            file, where = entry.annotation, entry.annotated.where
-            key = file, entry.split
-            if key not in folders:
-                own = self._images
-                folders[key] = _image_folders(index, *key) if own is None else [own]
-            _place(index, folders[key], entry)
-            name = entry.image
+            of_files.setdefault((entry.annotation, entry.split), []).append(entry)
+        places = [entry.annotated.where for entry in listed]  # which placing an image removes
+        own = self._images
+        for key, its in of_files.items():
+            _place(index, _image_folders(index, *key) if own is None else [own], its)
+        for entry, where in zip(listed, places, strict=True):
+            file, name = entry.annotation, entry.image
+            if not name:
+                continue
             if name in entries:
                 problem = f"{where}: {name} is already listed in {entries[name].annotation}"
                 entry.fault = Fault(problem, file)
@@ -318,7 +334,7 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
     """Where to look for images, best first: next to the file, folders named like it, images."""
     own = posixpath.dirname(file)
     words = {split.lower(), *map(str.lower, (*_split_words_with_years(file), *_split_words(file)))}
-    folders = sorted({posixpath.dirname(path) for path in index.paths if has_image_name(path)})
+    folders = sorted({posixpath.dirname(path) for path in index.all_paths if has_image_name(path)})
     above = {posixpath.dirname(folder) for folder in folders}
 
     def rank(folder: str) -> tuple[int, str]:
@@ -332,28 +348,54 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
     return list(dict.fromkeys([*sorted(likely, key=rank), *sorted(near)]))
 
 
-def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
-    """Find the image of an entry; `folders` are where to look for it, best first."""
-    file, image = entry.annotation, entry.annotated
-    name = image.file_name
-    match = index.find_image(name, folders, file) if name else []
-    if isinstance(match, Found) and has_image_name(match.path):
-        entry.image = match.path
-        where = "" if image.labels is None else image.where
-        entry.annotated = image._replace(file_name="", where=where)
-        if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
-            entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
-        return
-    problem = not_found(
-        match, name, join_names(folder or "the folder itself" for folder in folders)
-    )
-    entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
-    entry.fault = Fault(
-        f"{image.where}: {problem}",
-        file,
-        remedy=image.remedy,
-        check=Check.ANNOTATION_WITHOUT_IMAGE,
-    )
+def _place(index: FileIndex, folders: list[str], entries: Sequence[Entry]) -> None:
+    """Find the images of a file; `folders` are where to look for them, best first.
+
+    Those that are left out get an empty path.
+    """
+    file, names = entries[0].annotation, [entry.annotated.file_name for entry in entries]
+    found = [(name, index.find_image(name, folders, file) if name else []) for name in names]
+    for entry, name, match in zip(
+        entries, names, without_namesakes(index, found, folders), strict=True
+    ):
+        image = entry.annotated
+        if isinstance(match, LeftOut):
+            entry.image = ""
+            continue
+        if isinstance(match, Found) and has_image_name(match.path):
+            entry.image = match.path
+            where = "" if image.labels is None else image.where
+            entry.annotated = image._replace(file_name="", where=where)
+            if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or none has a suffix
+                entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
+            continue
+        problem = not_found(
+            match, name, join_names(folder or "the folder itself" for folder in folders)
+        )
+        remedy = image.remedy
+        if isinstance(match, Namesake) and match.is_outside:
+            remedy = remedy or f"If the images are in several folders, {_ALL_IMAGES}."
+        entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
+        entry.fault = Fault(
+            f"{image.where}: {problem}",
+            file,
+            remedy=remedy,
+            check=Check.ANNOTATION_WITHOUT_IMAGE,
+        )
+
+
+def _check_class_from(files: Collection[AnnotationFile]) -> None:
+    """Check that no file lacks the attribute that is the class of the objects of others."""
+    without = [file for file in files if file.has_class[False] and not file.has_class[True]]
+    if without and len(without) < len(files):
+        name, number = without[0].name, without[0].has_class[False]
+        raise SourceError(
+            f"none of its {count(number, 'object')} has the attribute "
+            f"{without[0].class_from!r:.60}, which is the class in other files",
+            path=name,
+            remedy=f"Add it to them, or leave the file out: {option('leave_out', name)}. "
+            f"{option('boxes', 'drop')} drops all of them.",
+        )
 
 
 def _missing(entries: Collection[Entry]) -> list[Entry]:
@@ -394,6 +436,7 @@ class PerImageAnnotationSource(AnnotatedSource):
         documents = self._documents(layout.documents)
         other = sorted({*layout.documents}.difference(documents))
         index.account.leave(Reason.OTHER_TASK, other, "annotation file", "of upright boxes skipped")
+        listed: list[Entry] = []
         for document in documents:
             try:
                 entry = self._read(index, document, contents)
@@ -401,11 +444,16 @@ class PerImageAnnotationSource(AnnotatedSource):
                 entry = _failed(document, index.version_of(document), error)
             if entry is None:
                 foreign.append(document)
-                continue
-            if entry.fault is None:
-                _find_image(index, layout, entry, suffix)
-            _add(entries, entry)
+            else:
+                listed.append(entry)
+        _find_images(index, layout, listed, suffix)
+        left_out = [entry.annotation for entry in listed if not entry.image]
+        for entry in listed:
+            if entry.image:
+                _add(entries, entry)
         _check_faults(entries.values(), len(documents))
+        what = "of images that are left out skipped"
+        index.account.leave(Reason.REQUESTED, left_out, "annotation file", what)
         if lists := self._lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
             of_splits = {path for paths in lists.values() for path in paths}
@@ -417,6 +465,7 @@ class PerImageAnnotationSource(AnnotatedSource):
             what = "without an annotation file skipped"
             self._leave_unannotated(index, layout.image_paths, used, what)
             notices = []
+        left_out_notice(len(left_out), "annotated image", entries, index)  # the account has it
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
         other = [path for path in index.paths if _is_list(layout.base, path)]
@@ -479,7 +528,8 @@ class _Layout:
     def __init__(self, index: FileIndex, suffix: str) -> None:
         self.base = _base(index)
         inside = [path for path in index.paths if path.startswith(self.base)]
-        folders = sorted({path[len(self.base) :].split("/")[0] for path in inside if "/" in path})
+        below = [p[len(self.base) :] for p in index.all_paths if p.startswith(self.base)]
+        folders = sorted({path.split("/")[0] for path in below if "/" in path})
         documents = [path for path in inside if path.lower().endswith(suffix)]
         named = (f"{self.base}{n}/" for n in folders if n.lower() in _ANNOTATION_FOLDERS)
         self.annotations = next(
@@ -526,31 +576,65 @@ def _base(index: FileIndex) -> str:
     return bases.pop() if len(bases) == 1 else ""
 
 
-def _find_image(index: FileIndex, layout: _Layout, entry: Entry, suffix: str) -> None:
-    """Find the image by the name of the annotation file, else by the name in it."""
+def _find_images(index: FileIndex, layout: _Layout, entries: Sequence[Entry], suffix: str) -> None:
+    """Find the images by the names of the annotation files, else by the names in them.
+
+    Those that are left out get an empty path.
+    """
+    of_folders: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.fault is None:
+            of_folders.setdefault(posixpath.dirname(entry.annotation), []).append(entry)
+    for its in of_folders.values():
+        folders = layout.folders_for(its[0].annotation)
+        found = [_find_image(index, folders, entry, suffix) for entry in its]
+        matches = without_namesakes(index, found, folders)
+        for entry, (name, _), match in zip(its, found, matches, strict=True):
+            _place_image(entry, name, match)
+
+
+def _find_image(
+    index: FileIndex, folders: list[str], entry: Entry, suffix: str
+) -> tuple[str, Match]:
+    """What is found for the image of an annotation file, and the name that it is found by."""
     document, filename = entry.annotation, entry.annotated.file_name
-    entry.annotated = entry.annotated._replace(file_name="")
-    folders, stem = layout.folders_for(document), stem_of(document)
-    own_stem = stem_of(with_slashes(filename))
-    is_own = own_stem == stem or name_key(own_stem) == name_key(stem)
+    stem = stem_of(document)
     candidates: list[str] = []
-    for name in filter(None, (filename, stem) if is_own else (stem, filename)):
+    names = (filename, stem) if _is_own(filename, stem) else (stem, filename)
+    for name in filter(None, names):
         match = index.find_image(name, folders, document)
         if isinstance(match, list):
             candidates = candidates or match
         elif not match.path.lower().endswith(suffix):
-            entry.image = match.path
-            if name == filename:
-                entry.notes += path_notes(match, filename, document)
-            if filename and not is_own:
-                entry.notes += path_notes(Found(match.path, _OTHER_NAME), filename, document)
-            return
-    entry.fault = Fault(
-        not_found(candidates, filename or stem),
-        document,
-        remedy=entry.annotated.remedy,
-        check=Check.ANNOTATION_WITHOUT_IMAGE,
-    )
+            return name, match
+    return filename or stem, candidates
+
+
+def _is_own(filename: str, stem: str) -> bool:
+    """Whether an image has the name of its annotation file."""
+    own_stem = stem_of(with_slashes(filename))
+    return own_stem == stem or name_key(own_stem) == name_key(stem)
+
+
+def _place_image(entry: Entry, name: str, match: Match) -> None:
+    """Give an entry its image, which was found by a name; else a fault, or an empty path."""
+    document, filename = entry.annotation, entry.annotated.file_name
+    entry.annotated = entry.annotated._replace(file_name="")
+    if isinstance(match, LeftOut):
+        entry.image = ""
+    elif isinstance(match, Found):
+        entry.image = match.path
+        if name == filename:
+            entry.notes += path_notes(match, filename, document)
+        if filename and not _is_own(filename, stem_of(document)):
+            entry.notes += path_notes(Found(match.path, _OTHER_NAME), filename, document)
+    else:
+        entry.fault = Fault(
+            not_found(match, name),
+            document,
+            remedy=entry.annotated.remedy,
+            check=Check.ANNOTATION_WITHOUT_IMAGE,
+        )
 
 
 def _add(entries: dict[str, Entry], entry: Entry) -> None:
@@ -626,7 +710,12 @@ def _with_lists(
     entries: dict[str, Entry] = {}
     twice: list[str] = []
     folders = [layout.images.rstrip("/"), layout.base.rstrip("/")]
-    lines = {path: read_lines(index.root / path) for paths in lists.values() for path in paths}
+    left_out: set[str] = set()
+    lines = {
+        path: [(line, _MARK.sub("", text)) for line, text in read_lines(index.root / path)]
+        for paths in lists.values()
+        for path in paths
+    }
     empty = [path for path, listed in lines.items() if not listed]
     if len(empty) == len(lines):
         raise SourceError(
@@ -635,20 +724,27 @@ def _with_lists(
             remedy="Remove them to pack all images, or list the names of images in them.",
         )
     for split, path in ((split, path) for split, paths in lists.items() for path in paths):
+        known: dict[int, str] = {}
         for line, text in lines[path]:
-            first = text.split(maxsplit=1)[0]  # lists of one class have -1, 0 or 1 behind it
+            first = text.split(maxsplit=1)[0]
             stems = (posixpath.basename(text), stem_of(text), first, stem_of(first))
-            known = next((by_stem[stem] for stem in stems if stem in by_stem), None)
-            if known:
-                entry = annotated[known]
-            else:
-                missing = posixpath.join(folders[0], text)
-                entry = listed_entry(index, text, folders, path, line, missing)
-                entry.notes = ()  # names in lists have no suffixes
-            name = known or entry.image
+            if stem := next((stem for stem in stems if stem in by_stem), None):
+                known[line] = by_stem[stem]
+        other = [(line, text) for line, text in lines[path] if line not in known]
+        images = [(stem_of(name), Found(name)) for name in known.values() if has_image_name(name)]
+        listed = listed_entries(index, other, folders, path, images)
+        for line, text in lines[path]:
+            name = known.get(line, "")
+            item = annotated.get(name) or listed[line]
+            if item is None:
+                left_out.add(text)
+                continue
+            if not name:
+                item.notes = ()  # names in lists have no suffixes
+                name = posixpath.join(folders[0], text) if item.fault else item.image
             if name not in entries:
-                entry.split = split
-                entries[name] = entry
+                item.split = split
+                entries[name] = item
             elif entries[name].split != split:
                 twice.append(f"{name} in {entries[name].split} and {split}")
     left = sorted({*annotated, *layout.image_paths} - entries.keys())
@@ -657,6 +753,7 @@ def _with_lists(
     files = {annotated[name].annotation for name in left if name in annotated} - {*left, ""}
     index.account.leave(Reason.UNLISTED, sorted(files), "annotation file", what)
     return entries, [
+        *left_out_notice(len(left_out), "listed image", entries, index),
         *count_notice(empty, "list of a split", "without images", "lists of splits"),
         *count_notice(twice, "image", "in two splits packed in the first"),
     ]

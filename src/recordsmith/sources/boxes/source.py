@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypedDict, get_args
 
@@ -22,7 +22,7 @@ from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.account import Account, Reason, Role
-from recordsmith.sources.files.file_index import FileIndex, Found, not_found
+from recordsmith.sources.files.file_index import FileIndex, Found, LeftOut, Match, not_found
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree, TreeSource
 from recordsmith.sources.files.images import (
     LIST_KINDS,
@@ -30,6 +30,7 @@ from recordsmith.sources.files.images import (
     list_reference,
     rarest_labels,
 )
+from recordsmith.sources.files.namesakes import without_namesakes
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
@@ -38,8 +39,9 @@ from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import PlaceLike, as_location, as_place
-from recordsmith.support.errors import OptionError, option
+from recordsmith.support.errors import OptionError, SourceError, option
 from recordsmith.support.explaining import check_word
+from recordsmith.support.words import count
 
 _WITHOUT_CLASS = (
     "Give it one, or several to another image if images may have any number; or pass "
@@ -319,12 +321,36 @@ def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ..
     return ((match.change, f"{place}: {name!r}, used {match.path}"),)
 
 
-def listed_entry(
-    index: FileIndex, name: str, folders: list[str], path: str, line: int, missing: str
-) -> Entry:
-    """The entry of an image that a line of a list names; `missing` names it without the image."""
-    match = index.find_image(name, folders, path)
-    if isinstance(match, Found) and has_image_name(match.path):
-        return Entry(match.path, notes=path_notes(match, name, f"{path}, line {line}"))
-    fault = Fault(not_found(match, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
-    return Entry(missing, fault=fault)
+def left_out_notice(number: int, noun: str, others: Collection[str], index: FileIndex) -> list[str]:
+    """The notice of annotated or listed images that are left out; an error without others."""
+    if number and not others:
+        raise SourceError(f"all {number:,} {noun}s are left out", path=index.root)
+    return [f"{count(number, noun)} left out"] if number else []
+
+
+def listed_entries(
+    index: FileIndex,
+    lines: Sequence[tuple[int, str]],
+    folders: Sequence[str],
+    path: str,
+    others: Sequence[tuple[str, Match]] = (),
+) -> dict[int, Entry | None]:
+    """The entries of the images that some lines of a list name; None for one that is left out.
+
+    Args:
+        folders: where to look for the images, best first.
+        path: of the list.
+        others: other names in the list, with their images.
+    """
+    found = [(name, index.find_image(name, folders, path)) for _, name in lines]
+    matches = without_namesakes(index, [*found, *others], folders)
+    entries: dict[int, Entry | None] = {}
+    for (line, name), match in zip(lines, matches, strict=False):
+        if isinstance(match, LeftOut):
+            entries[line] = None
+        elif isinstance(match, Found) and has_image_name(match.path):
+            entries[line] = Entry(match.path, notes=path_notes(match, name, f"{path}, line {line}"))
+        else:
+            fault = Fault(not_found(match, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
+            entries[line] = Entry(f"{path}/{line}", fault=fault)
+    return entries

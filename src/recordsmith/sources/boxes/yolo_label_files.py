@@ -1,5 +1,7 @@
 """Finds YOLO's label files: in labels/ like the image in images/, next to it, or in labels/ nearby.
 
+Or in annotations/ instead of labels/.
+
 Suffixes and folders may be in other letter case; names also in another Unicode form or encoded as
 in URLs.
 """
@@ -51,7 +53,8 @@ def _folders_for(folder: str) -> list[str]:
     """Where the labels of a folder of images may be, best first, with `/` at the end."""
     parts = folder.split("/")
     likely = [
-        "/".join([*parts[:place], "labels", *parts[place + 1 :]])
+        "/".join([*parts[:place], name, *parts[place + 1 :]])
+        for name in ("labels", "annotations")
         for place in range(len(parts) - 1, -1, -1)
         if parts[place].lower() in IMAGE_FOLDERS
     ]

@@ -112,9 +112,17 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
         for line, numbers in islice(rows_in(head), _MAX_ROWS)
         if is_row(numbers)
     ]
-    in_pixels = [(path, line) for path, line, values in rows if max(values) > _MAX_SHARE]
+    in_pixels = [row for row in rows if max(row[2]) > _MAX_SHARE]
     if 2 * len(in_pixels) > len(rows):
-        path, line = in_pixels[0]
+        path, line, values = in_pixels[0]
+        if len(values) > 4 and max(values[:4]) <= 1 + _SLACK:  # of weight and height, for example
+            raise SourceError(
+                f"{len(values)} numbers after the class, of which those after the box are not "
+                "shares of the image's sides",
+                path=path,
+                line=line,
+                remedy="Remove the columns after the box: class, x, y, width and height stay.",
+            )
         raise SourceError(
             "coordinates are in pixels; expected shares of the image's sides, 0 to 1",
             path=path,

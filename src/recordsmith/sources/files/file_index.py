@@ -13,7 +13,7 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from recordsmith.sources.files.file_tree import FileTree
@@ -38,12 +38,33 @@ class Found(NamedTuple):
     change: str | None = None
 
 
+class LeftOut(NamedTuple):
+    """A file, relative to the root, that the caller leaves out."""
+
+    path: str
+
+
+class Namesake(NamedTuple):
+    """Another file with the name, relative to the root; see `without_namesakes`.
+
+    is_outside: whether it only is outside of the folders of the other images.
+    """
+
+    path: str
+    is_outside: bool = False
+
+
+Match: TypeAlias = Found | LeftOut | Namesake | list[str]
+"""What is found for a name; all candidates if there is not one file."""
+
+
 class FileIndex:
     """The files below a folder, without hidden ones. Immutable, so threads may share it.
 
     Attributes:
         tree: the folder.
         paths: relative to the root, with `/`, sorted; links are followed, except circular ones.
+        left_out: the same of the files that the caller leaves out.
         account: has the hidden files and folders.
     """
 
@@ -59,6 +80,7 @@ class FileIndex:
         self._sizes = array("q", (size for _, size, _ in found))
         self._versions = array("q", (version for _, _, version in found))
         self._known = {path: number for number, path in enumerate(self.paths)}
+        self.left_out = frozenset(tree.requested_files())
 
     def __contains__(self, path: str) -> bool:
         return path in self._known
@@ -71,19 +93,21 @@ class FileIndex:
     def version_of(self, path: str) -> int:
         return self.size_and_version(path)[1]
 
-    def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
+    def find(self, name: str, folders: Sequence[str], near: str = "") -> Match:
         """Find the file that an annotation calls `name`; or all candidates, if there is not one.
 
         `name` is relative to one of the folders, the best first, or from another machine. Of
         several files with its last part, the folders in the name count most, then those in
-        `folders`, then those next to `near`, the path of the annotation.
+        `folders`, then those next to `near`, the path of the annotation. A file that is left out is
+        found like the others, so that none of them replaces it.
         """
         plain = with_slashes(name)
         for spelling in dict.fromkeys((name, plain)):
             for folder in folders:
                 path = posixpath.normpath(posixpath.join(folder, spelling))
-                if path in self._known:
-                    return Found(path, None if spelling == name else FOUND_BY_OTHER_SPELLING)
+                if path in self._known or path in self.left_out:
+                    how = None if spelling == name else FOUND_BY_OTHER_SPELLING
+                    return self._match(path, how)
         last = posixpath.basename(plain.rstrip("/"))
         if not last:
             return []
@@ -94,51 +118,71 @@ class FileIndex:
         )
         if len(best) != 1:
             return best
-        return Found(best[0], how if plain == last else FOUND_BY_LAST_PART)
+        return self._match(best[0], how if plain == last else FOUND_BY_LAST_PART)
 
-    def find_image(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
+    def find_image(self, name: str, folders: Sequence[str], near: str = "") -> Match:
         """Like `find`, but also with a missing or wrong suffix."""
         match = self.find(name, folders, near)
-        if isinstance(match, Found) or match:
+        if match:
             return match
         plain = with_slashes(name)
         last = posixpath.basename(plain.rstrip("/"))
         stems = [name_key(last), *([name_key(stem_of(last))] if has_image_name(last) else [])]
         candidates = next(filter(None, map(self._by_stem.get, stems)), [])
         best = self._nearest(candidates, plain, folders, near)
-        return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
+        return self._match(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
+
+    def namesakes(self, path: str, *, any_suffix: bool) -> list[str]:
+        """The files with the name of a file, in any folder; or images with any suffix and case."""
+        if any_suffix:
+            return self._by_stem.get(name_key(stem_of(path)), [])
+        return self._by_name.get(posixpath.basename(path), [])
+
+    def _match(self, path: str, how: str | None) -> Match:
+        return Found(path, how) if path in self._known else LeftOut(path)
 
     def _nearest(self, paths: list[str], name: str, folders: Sequence[str], near: str) -> list[str]:
-        """The paths whose folders match best; of very many, those with the same last folder."""
+        """The paths whose folders match best; of very many, those with the same last folder.
+
+        One path if all are left out.
+        """
         if len(paths) > _MAX_NAMESAKES:
             paths = self._by_last_two.get(_last_two(name), paths)
         if not 1 < len(paths) <= _MAX_NAMESAKES:
             return paths
         ends, start = _ends(name), near.split("/")[:-1]
 
-        def rank(path: str) -> tuple[int, int, int]:
+        def rank(path: str) -> tuple[int, int, int, bool]:
             folder = posixpath.dirname(path)
             preference = len(folders) - folders.index(folder) if folder in folders else 0
-            return _common(_ends(path), ends), preference, _common(path.split("/")[:-1], start)
+            nearness = _common(path.split("/")[:-1], start)
+            return _common(_ends(path), ends), preference, nearness, path in self._known
 
         ranks = list(map(rank, paths))
-        return [path for path, its in zip(paths, ranks, strict=True) if its == max(ranks)]
+        best = [path for path, its in zip(paths, ranks, strict=True) if its == max(ranks)]
+        return best if best[0] in self._known else best[:1]
 
     @cached_property
     def _by_last_two(self) -> dict[str, list[str]]:
-        return _grouped(self.paths, _last_two)
+        return _grouped(self.all_paths, _last_two)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        return _grouped(self.paths, posixpath.basename)
+        return _grouped(self.all_paths, posixpath.basename)
 
     @cached_property
     def _by_key(self) -> dict[str, list[str]]:
-        return _grouped(self.paths, lambda path: name_key(posixpath.basename(path)))
+        return _grouped(self.all_paths, lambda path: name_key(posixpath.basename(path)))
 
     @cached_property
     def _by_stem(self) -> dict[str, list[str]]:
-        return _grouped(filter(has_image_name, self.paths), lambda path: name_key(stem_of(path)))
+        images = filter(has_image_name, self.all_paths)
+        return _grouped(images, lambda path: name_key(stem_of(path)))
+
+    @property
+    def all_paths(self) -> Iterable[str]:
+        """The paths, and those of files that are left out."""
+        return (*self.paths, *sorted(self.left_out)) if self.left_out else self.paths
 
 
 def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
@@ -157,13 +201,18 @@ def _last_two(path: str) -> str:
     return name_key("/".join(path.split("/")[-2:]))
 
 
-def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
+def not_found(found: Match, name: str, where: str = "", noun: str = "image") -> str:
     """The problem with a file that `find` did not find."""
     if isinstance(found, Found):
         return f"{name!r} is not an image"
+    if isinstance(found, LeftOut):
+        return f"{noun} {name!r} is left out"
+    problem = f"{noun} {name!r} not found{f' in {where}' if where else ''}"
+    if isinstance(found, Namesake):
+        return f"{problem}; {found.path} has the same name, but the other images are elsewhere"
     if found:
         return f"{noun} {name!r} is ambiguous: it may be {join_names(found, 'or')}"
-    return f"{noun} {name!r} not found{f' in {where}' if where else ''}"
+    return problem
 
 
 def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:

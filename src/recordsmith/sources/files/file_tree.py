@@ -270,6 +270,15 @@ class FileTree:
             account.inspect(self.inspector)
         return account
 
+    def requested_files(self) -> list[str]:
+        """The files that the caller leaves out of the folders that were listed."""
+        return [
+            path
+            for folder, entries in self._requested.items()
+            for entry in entries
+            for path in self._files_of(join_path(folder, entry.name), entry)
+        ]
+
     def _files_of(self, path: str, entry: FolderEntry) -> list[str]:
         """A file, or the files below a folder."""
         if entry.kind != "folder":

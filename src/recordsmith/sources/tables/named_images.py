@@ -69,6 +69,11 @@ class _Folder:
         return [name for name in self._files if name not in self.named and has_image_name(name)]
 
     @cached_property
+    def images(self) -> frozenset[str]:
+        """The names of the images."""
+        return frozenset(filter(has_image_name, self._files))
+
+    @cached_property
     def _by_stem(self) -> dict[str, list[str]]:
         by_stem: dict[str, list[str]] = {}
         for name in filter(has_image_name, self._files):
@@ -250,12 +255,17 @@ class NamedImages:
         is_bare = "/" not in path and self._searches_below
         if file is None and is_bare and not self._finder.folder("").like(path):
             match = self._index.find_image(path, [""])
-            if isinstance(match, Found):
+            if isinstance(match, Found) and not self._is_copied(posixpath.dirname(match.path)):
                 file = self._finder.find(match.path)
         last = posixpath.basename(path)
         if file is not None and posixpath.basename(file[0]) != last and has_image_name(last):
             self._note(_OTHER_NAME, path)
         return file
+
+    def _is_copied(self, folder: str) -> bool:
+        """Whether a folder has a name of the images above it, and so is not that of others."""
+        own = self._finder.folder("").images
+        return not own.isdisjoint(self._finder.folder(folder).images)
 
     @cached_property
     def _index(self) -> FileIndex:

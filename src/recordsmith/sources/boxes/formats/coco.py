@@ -49,6 +49,7 @@ _KEY = re.compile(
     rb'"(file_name|image_id|supercategory|category_id|segmentation|bbox|iscrowd)"\s*:'
 )
 _OF_ONE_IMAGE = re.compile(rb'"(image"\s*:\s*\{|predicted_iou")')  # of Segment Anything
+_NESTED = re.compile(rb"\[\s*\[")
 _TASK = re.compile(r"(?:instances|person_keypoints)(?=[^/]*$)")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
@@ -139,13 +140,14 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     if name is None:
         return AnnotatedObject(where, None, fault=f"unknown category_id {category}")
     file.used_classes.add(category)
-    points = _keypoints(item.keypoints, is_declared=name in file.keypoint_classes)
+    keypoints = _flat(item.keypoints)
+    points = _keypoints(keypoints, is_declared=name in file.keypoint_classes)
     if points is None:
         fault = f"invalid keypoints {bytes(item.keypoints)[:60]!r}; expected a list of numbers"
         return AnnotatedObject(where, name, fault=fault)
     of_points = None
     if box in (None, []) and points:
-        values = [*map(to_float, msgspec.json.decode(item.keypoints))]
+        values = [*map(to_float, msgspec.json.decode(keypoints))]
         around = object_of_points(where, name, values[: len(values) // 3 * 3])
         if around.fault:
             return around
@@ -173,6 +175,16 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     )
 
 
+def _flat(raw: msgspec.Raw) -> msgspec.Raw:
+    """The numbers of keypoints end to end, where each has a list of its three."""
+    if not _NESTED.match(raw):
+        return raw
+    lists = msgspec.json.decode(raw, type=list)
+    if not all(isinstance(values, list) and len(values) == 3 for values in lists):
+        return raw
+    return msgspec.Raw(msgspec.json.encode([value for values in lists for value in values]))
+
+
 def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
     """x, y and visibility of each keypoint, end to end; None if it is not a list.
 
@@ -181,7 +193,7 @@ def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
     text = bytes(raw)
     if text in (b"", b"null", b"[]"):
         return ()
-    if not text.startswith(b"["):
+    if not text.startswith(b"[") or _NESTED.match(text):
         return None
     return raw if is_declared else msgspec.json.decode(raw, type=list)
 

@@ -442,7 +442,7 @@ class LabelStudio(
     def _find_images(self, index: FileIndex, listed: Sequence[Entry]) -> dict[str, Entry]:
         """Also find images under their names before the upload, which changes them."""
         uploaded: dict[str, list[str]] = {}
-        for path in filter(has_image_name, index.paths):
+        for path in filter(has_image_name, index.all_paths):
             uploaded.setdefault(_uploaded(path), []).append(path)
         for entry in listed:
             name = entry.annotated.file_name

@@ -32,7 +32,8 @@ from recordsmith.sources.boxes.source import (
     AnnotatedSource,
     BoxOptions,
     ListedImages,
-    listed_entry,
+    left_out_notice,
+    listed_entries,
     path_notes,
 )
 from recordsmith.sources.boxes.yolo_files import DataFile, is_yaml_description, read_data_file
@@ -156,6 +157,16 @@ def _is_labels(head: bytes) -> bool:
     return bool(rows) and all(map(is_row, rows[:-1] or rows))  # the last one may be damaged
 
 
+def _names_files(tree: FileTree) -> Iterator[str]:
+    return filter(_is_names_file, tree.files(".txt", ".names", ".labels"))
+
+
+def _may_be_read(tree: FileTree, labels: Sequence[str]) -> bool:
+    """Whether there are names of classes, or one of some label files has the name of an image."""
+    images = (stem_of(name) for folder in tree.folders.values() for name in folder.images)
+    return any(_names_files(tree)) or not {*map(stem_of, labels)}.isdisjoint(images)
+
+
 def _is_description(path: str, head: bytes) -> bool:
     """Whether a file begins like a `data.yaml` or an `obj.data`."""
     if path.lower().endswith(".data"):
@@ -254,11 +265,11 @@ class Yolo(
     def _matching(cls, tree: FileTree) -> list[str]:
         """The first label files; those of images without objects are empty."""
         paths = list(islice(tree.files(cls.box_format.suffix), MAX_OPENED))
-        if known := [path for path in paths if cls.box_format.matches(tree.head(path))]:
+        known = [path for path in paths if cls.box_format.matches(tree.head(path))]
+        if known and _may_be_read(tree, known):
             return known
         labels = [path for path in paths if not (_is_names_file(path) or tree.head(path).strip())]
-        names = filter(_is_names_file, tree.files(".txt", ".names", ".labels") if labels else ())
-        return labels if any(names) else []
+        return labels if labels and any(_names_files(tree)) else []
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         config = _find_description(index, self._file, self._encoding)
@@ -359,6 +370,7 @@ class _Samples:
         self._labels = LabelFiles(index)
         self._folders = {".", *(folder for path in index.paths for folder in _folders_above(path))}
         self._twice: list[str] = []
+        self._left_out_count = 0
         self._has_lists = False
         if config is not None:
             self._add_splits(config, _bases(config))
@@ -370,6 +382,7 @@ class _Samples:
         if not any(entry.annotation or entry.fault for entry in self.entries.values()):
             self._check_labels(config)
         self._check_shared()
+        self._left_out = left_out_notice(self._left_out_count, "listed image", self.entries, index)
 
     def first_labels(self) -> dict[str, bytes]:
         tree = self._index.tree
@@ -400,6 +413,7 @@ class _Samples:
         what, check = "without an image skipped", Check.ANNOTATION_WITHOUT_IMAGE
         self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what, check)
         return [
+            *self._left_out,
             *self.path_notices,
             *([] if any(sizes) or not sizes else [empty]),
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
@@ -458,12 +472,16 @@ class _Samples:
         self._has_lists = True
         self._index.account.read(Role.LIST, {path})
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
-        for line, text in read_lines(self._index.root / path, path, self._encoding):
-            entry = listed_entry(self._index, text, folders, path, line, f"{path}/{line}")
-            if entry.fault is None:
-                notes, entry = entry.notes, self._entry(entry.image)
-                entry.notes += notes
-            yield entry
+        lines = read_lines(self._index.root / path, path, self._encoding)
+        for listed in listed_entries(self._index, lines, folders, path).values():
+            if listed is None:
+                self._left_out_count += 1
+            elif listed.fault is not None:
+                yield listed
+            else:
+                entry = self._entry(listed.image)
+                entry.notes += listed.notes
+                yield entry
 
     def _add(self, split: str, entry: Entry) -> None:
         name = entry.image
