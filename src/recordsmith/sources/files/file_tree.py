@@ -170,6 +170,13 @@ class FileTree:
             else:
                 yield entry
 
+    def leaves_out(self, place: Location) -> bool:
+        """Whether the caller leaves out a file or folder, or a folder above it."""
+        parts = (place.relative_to(self._top) or "").split("/") if self.leave_out else []
+        return any(
+            matches_any(path, self.leave_out) for path in itertools.accumulate(parts, join_path)
+        )
+
     def walk_images(
         self, folder: Location, account: Account, *, follows_links: bool = False
     ) -> Iterator[ImageEntry]:
@@ -244,10 +251,6 @@ class FileTree:
 
     def finish(self, account: Account) -> Account:
         """Complete an account: with what the caller leaves out, and what no one reported."""
-        for folder, entries in self._requested.items():
-            for entry in entries:
-                path = join_path(folder, entry.name)
-                account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
         if self.is_detected or "folders" in vars(self):
             for path, scan in self.folders.items():
                 head = f"{path}/" if path else ""
@@ -257,6 +260,10 @@ class FileTree:
                 (path, scan.file_count + len(scan.hidden) + len(scan.special), scan.names)
                 for path, scan in self.folders.items()
             )
+        for folder, entries in self._requested.items():  # not among the files that scans count
+            for entry in entries:
+                path = join_path(folder, entry.name)
+                account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
         if self.inspector is not None:
             account.inspect(self.inspector)
         return account

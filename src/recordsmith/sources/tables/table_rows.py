@@ -5,6 +5,7 @@ A reader yields rows in batches of columns; from there on, all formats are the s
 
 from __future__ import annotations
 
+import bisect
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -191,7 +192,10 @@ def encode_table(
     required: str | None = None,
     with_lines: bool = False,
 ) -> EncodedTable:
-    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two."""
+    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two.
+
+    `columns` get their values; a row whose image is left out has none in those after the images.
+    """
     chosen = [(name, column) for name, column in columns if name is not None and column is not None]
     is_settled = False
     while True:
@@ -207,16 +211,21 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(loss)
-                invalid = list(faults)
+                without_value = {*faults}
+                left_out: set[int] = set()
                 for name, column in chosen:
                     values = column.read(batch, name)
-                    for row in invalid:
+                    for row in without_value:
                         values[row] = None
                     column.extend(values, number)
+                    if isinstance(column, NamedImages):
+                        first = bisect.bisect_left(column.left_out, len(encoded))
+                        left_out = {row - len(encoded) for row in column.left_out[first:]}
+                        without_value |= left_out
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
                         for row, value in enumerate(values):
-                            if value is None:
+                            if value is None and row not in left_out:
                                 faults.setdefault(row, batch.fault(row, problem))
                 encoded.extend(data, offsets, faults)
                 counts[number] += len(batch)
