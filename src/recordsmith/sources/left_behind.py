@@ -186,11 +186,10 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
 def _folders_of_read(account: Account) -> set[str]:
     """The folders in which, or below which, files are read."""
     read = {""}
-    for line in account:
-        for folder in line.folders if line.is_read else ():
-            while folder not in read:
-                read.add(folder)
-                folder = posixpath.dirname(folder)  # noqa: PLW2901
+    for folder in account.read_in:
+        while folder not in read:
+            read.add(folder)
+            folder = posixpath.dirname(folder)  # noqa: PLW2901
     return read
 
 

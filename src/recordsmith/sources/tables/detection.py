@@ -34,7 +34,7 @@ from recordsmith.sources.tables.box_columns import (
     has_box_names,
     plain_name,
 )
-from recordsmith.sources.tables.csv_rows import guess_delimiter
+from recordsmith.sources.tables.csv_rows import column_names, guess_delimiter
 from recordsmith.sources.tables.label_lists import recognise_label_list
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
@@ -245,7 +245,7 @@ def _csv(lines: Sequence[str], name: str) -> dict[str, Sequence[Any]]:
         return {}
     names, *rows = list(csv.reader(lines, delimiter=guess_delimiter(name, lines[0])))
     rows = [row for row in rows if len(row) == len(names)]
-    return {column.strip(): [row[number] for row in rows] for number, column in enumerate(names)}
+    return {name: [row[n] for row in rows] for n, name in enumerate(column_names(names))}
 
 
 def _json(lines: Sequence[str]) -> Mapping[str, Sequence[Any]]:
