@@ -237,7 +237,7 @@ def _first_lines(head: bytes) -> list[str]:
     lines = head.decode("utf-8-sig", "replace").splitlines(keepends=True)
     if lines and len(head) >= 1 << 16:
         lines.pop()  # it may be cut
-    return lines[: _ROWS + 1]
+    return lines
 
 
 def _csv(lines: Sequence[str], name: str) -> dict[str, Sequence[Any]]:
@@ -381,6 +381,7 @@ def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _ImageColu
             continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
+        probed = [*probed[::3], *probed[1::3], *probed[2::3]]  # the first ones are from all parts
         hits = {folder: lookup.hits(folder, probed) for folder in near}
         candidates = [(len(names), _ImageColumn(column, path)) for path, names in hits.items()]
         for number, images in [*candidates, *_spread_images(column, hits)]:
