@@ -230,6 +230,17 @@ def check_left_behind(listing: Listing) -> None:
         "this reading would leave out files that may be needed",
         [concern.text for concern in concerns],
         path=None,
-        remedy=f"Choose another reading, or {accept}.",
+        remedy=f"Choose another reading, or {accept}.{_advice_on_lists(paths)}",
         lists_problems=True,
+    )
+
+
+def _advice_on_lists(paths: Sequence[str]) -> str:
+    """How to use lists of splits that a reading leaves behind, such as `part-train.txt`."""
+    names = [posixpath.basename(path) for path in paths if path.lower().endswith(".txt")]
+    if len({*map(split_word, names)} - {None}) < 2:
+        return ""
+    return (
+        " To use the splits of these lists, also write the columns name and split to a CSV file, "
+        f"and pass {option('splits', '@splits.csv')}."
     )

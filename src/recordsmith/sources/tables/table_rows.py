@@ -21,7 +21,7 @@ from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.errors import Problems, SourceError, option
 from recordsmith.support.explaining import unknown_word
 
 _ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
@@ -66,7 +66,7 @@ class TableRows(ABC):
         """Check that columns exist; `required` has the option that each is from."""
         for name, option_name in required.items():
             if name not in known:
-                problem = f"{self.paths[0]} has no column {name!r}"
+                problem = f"{self.paths[0]} has no column {name!r} for {option(option_name)}"
                 raise unknown_word(option_name, name, known, problem)
 
 
