@@ -262,7 +262,9 @@ class FileTree:
                 (path, scan.file_count + len(scan.hidden) + len(scan.special), scan.names)
                 for path, scan in self.folders.items()
             )
-        for folder, entries in self._requested.items():  # not among the files that scans count
+        for folder, entries in sorted(
+            self._requested.items()
+        ):  # not among the files that scans count
             for entry in entries:
                 files = self._files_of(join_path(folder, entry.name), entry)
                 if (read := next(filter(account.is_read, files), None)) is not None:
