@@ -196,6 +196,17 @@ OF_TABLES: dict[str, tuple[Any, ...]] = {
     "the folder of a split": (
         OF_SPLITS, {}, ["valid"], [("train/_classes.csv", 0, None)], ("a", "b"), (),
         ["2 files left out: valid/1.png and valid/_classes.csv"]),
+    "the table in a folder of a split": (
+        OF_SPLITS, {}, ["valid/_classes.csv"], [("train/_classes.csv", 0, None)], ("a", "b"), (),
+        ["1 image skipped (a split without labels): valid/1.png",
+         "1 file left out: valid/_classes.csv"]),
+    "a folder of images that is a split": (
+        {f"{split}/1.png": "photo" for split in ("train", "val", "test")}
+        | {"good.csv": "file\ntrain/1.png\nval/1.png\ntest/1.png\n"},
+        {"image_column": "file"}, ["val"],
+        [("good.csv", 0, None), ("good.csv", 2, None)], None, ("train", "test"),
+        ["splits from the folders of the images: train and test", "1 row skipped: image left out",
+         "1 file left out: val/1.png"]),
     "images, with their class and split": (
         ROWS, {"label_column": "kind", "split_column": "part"}, ["2.png"],
         [("good.csv", 0, "a"), ("good.csv", 2, "a")], ("a",), ("x",),
@@ -238,7 +249,7 @@ def test_rows_are_left_out_with_their_table_or_their_image(tmp_path: Path, case:
 @pytest.mark.parametrize(
     ("patterns", "options", "error"),
     [
-        (["*.csv"], {}, rs.SourceError),
+        (["*.csv", "data"], {}, rs.SourceError),
         (["good.csv"], {"table": "good.csv"}, rs.OptionError),
         (["*.png"], {"image_column": "file", "images": "images"}, rs.SourceError),
         (["images"], {"image_column": "file", "images": "images"}, rs.SourceError),
@@ -247,7 +258,7 @@ def test_rows_are_left_out_with_their_table_or_their_image(tmp_path: Path, case:
 def test_nothing_of_a_table_is_left(
     tmp_path: Path, patterns: list[str], options: dict[str, Any], error: type[Exception]
 ) -> None:
-    root = write(tmp_path / "in", ROWS)
+    root = write(tmp_path / "in", ROWS | {"data/good.csv": GOOD})
     source = rs.detect(root, "table", leave_out=patterns, **options).source
     with pytest.raises(error, match="leave_out"):
         source.list_samples()

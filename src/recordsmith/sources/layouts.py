@@ -186,7 +186,7 @@ def choose_strongest(
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence; see `choose`.
 
-    An error about several has class folders as well.
+    An error about several tables has class folders as well.
     `given` has the names of options of the caller, which solve the problem of a candidate.
     """
     best = strongest(candidates)
@@ -195,6 +195,7 @@ def choose_strongest(
             way
             for way in candidates
             if way.confidence == Confidence.STRUCTURE != best[0].confidence
+            and all(rows.format == "table" for rows in best)
             and (way.classes or "class_pattern" in way.options)
         ]
         ways = [

@@ -348,7 +348,7 @@ class Table(TreeSource):
         if not tables:
             folders = {
                 entry.name: table
-                for entry in tree.entries(self.path)
+                for entry in self.path.list_entries()
                 if entry.kind == "folder"
                 and not entry.name.startswith(".")
                 and (table := _find_metadata(tree, self.path / entry.name)) is not None

@@ -212,7 +212,6 @@ def encode_table(
                     continue
                 data, offsets, faults = batch.encode(loss)
                 without_value = {*faults}
-                left_out: set[int] = set()
                 for name, column in chosen:
                     values = column.read(batch, name)
                     for row in without_value:
@@ -220,12 +219,11 @@ def encode_table(
                     column.extend(values, number)
                     if isinstance(column, NamedImages):
                         first = bisect.bisect_left(column.left_out, len(encoded))
-                        left_out = {row - len(encoded) for row in column.left_out[first:]}
-                        without_value |= left_out
+                        without_value |= {row - len(encoded) for row in column.left_out[first:]}
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
                         for row, value in enumerate(values):
-                            if value is None and row not in left_out:
+                            if value is None:
                                 faults.setdefault(row, batch.fault(row, problem))
                 encoded.extend(data, offsets, faults)
                 counts[number] += len(batch)
