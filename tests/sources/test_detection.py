@@ -253,6 +253,13 @@ def test_unsupported_file(tmp_path: Path) -> None:
         rs.detect(tmp_path / "missing")
 
 
+@pytest.mark.parametrize("name", ["a.dcm", "IM0001", "a.nii", "a.nii.gz"])
+def test_scans_are_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"" if "." in name else bytes(128) + b"DICM")
+    with raises(rs.SourceError, path=tmp_path / name, match="DICOM or NIfTI"):
+        rs.detect(tmp_path)
+
+
 def test_an_explicit_format_wins(tmp_path: Path) -> None:
     made = rs.detect(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
     assert isinstance(made.source, rs.ImageFolder)

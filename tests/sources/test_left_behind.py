@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.sources.files import account
 from recordsmith.writing import PackPlan
 
 from ..raising import raises
@@ -153,6 +157,9 @@ KNOWN: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
     "a sample submission": (
         SPLITS | {"sample_submission.csv": "id,label\n01,0\n02,0\n"},
         {"a sample submission": ["sample_submission.csv"]}),
+    "another sample submission": (
+        SPLITS | {"sample_submit.csv": "01.jpg,0\n02.jpg,0\n"},
+        {"a sample submission": ["sample_submit.csv"]}),
     "names of classes": (SPLITS | {"classes.txt": "a\nb\n"}, {"not images": ["classes.txt"]}),
     "one image without a mask": (
         {"images/{01-10}.jpg": "photo", "masks/{01-09}.png": "numbers"},
@@ -202,6 +209,138 @@ def test_paths_are_left_out_by_name(
     assert len(listing.samples) == count
     assert left_out(listing) == {"left out as asked": requested}
     assert not {sample.name for sample in listing.samples} & {*requested}
+
+
+GOOD = "file,kind,part\n1.png,a,x\n2.png,b,y\n3,a,x\n"
+ROWS = {"images/{1-3}.png": "photo", "good.csv": GOOD, "README.md": "x"}
+OF_SPLITS = {
+    f"{split}/{name}": content
+    for split in ("train", "valid")
+    for name, content in (("1.png", "photo"), ("_classes.csv", "filename,a,b\n1.png,1,0\n"))
+}
+
+# files, options, what is left out -> rows, classes, splits, notices
+OF_TABLES: dict[str, tuple[Any, ...]] = {
+    "one of two tables": (
+        ROWS | {"old.csv": GOOD.replace(",b,", ",c,")}, {"label_column": "kind"}, ["old.csv"],
+        [("good.csv", 0, "a"), ("good.csv", 1, "b"), ("good.csv", 2, "a")], ("a", "b"), (),
+        ["1 document skipped: README.md", "1 file left out: old.csv"]),
+    "the table of a split": (
+        {"images/{1-3}.png": "photo", "train.csv": "file,kind\n1.png,a\n2.png,b\n",
+         "test.csv": "file,kind\n3.png,a\n"},
+        {"label_column": "kind"}, ["images/3.png", "test.csv"],
+        [("train.csv", 0, "a"), ("train.csv", 1, "b")], ("a", "b"), (),
+        ["2 files left out: test.csv and images/3.png"]),
+    "the folder of a split": (
+        OF_SPLITS, {}, ["valid"], [("train/_classes.csv", 0, None)], ("a", "b"), (),
+        ["2 files left out: valid/1.png and valid/_classes.csv"]),
+    "the table in a folder of a split": (
+        OF_SPLITS, {}, ["valid/_classes.csv"], [("train/_classes.csv", 0, None)], ("a", "b"), (),
+        ["1 image skipped (a split without labels): valid/1.png",
+         "1 file left out: valid/_classes.csv"]),
+    "a folder of images that is a split": (
+        {f"{split}/1.png": "photo" for split in ("train", "val", "test")}
+        | {"good.csv": "file\ntrain/1.png\nval/1.png\ntest/1.png\n"},
+        {"image_column": "file"}, ["val"],
+        [("good.csv", 0, None), ("good.csv", 2, None)], None, ("train", "test"),
+        ["splits from the folders of the images: train and test", "1 row skipped: image left out",
+         "1 file left out: val/1.png"]),
+    "images, with their class and split": (
+        ROWS, {"label_column": "kind", "split_column": "part"}, ["2.png"],
+        [("good.csv", 0, "a"), ("good.csv", 2, "a")], ("a",), ("x",),
+        ["1 row skipped: image left out", "1 document skipped: README.md",
+         "1 file left out: images/2.png"]),
+    "a folder of images": (
+        ROWS | {"good.csv": "file,kind\nold/1.png,a\nimages/1.png,b\nimages/2,b\n",
+                "old/1.png": "photo"},
+        {"image_column": "file", "label_column": "kind"}, ["old", "images/3*"],
+        [("good.csv", 1, "b"), ("good.csv", 2, "b")], ("b",), (),
+        ["1 row skipped: image left out", "1 document skipped: README.md",
+         "2 files left out: old/1.png and images/3.png"]),
+    "one of two images with a name": (
+        {"images/a/1.png": "photo", "images/b/{1-2}.png": "photo",
+         "good.csv": "file\n1.png\n2.png\n"},
+        {"image_column": "file", "images": "images"}, ["a"],
+        [("good.csv", 0, None), ("good.csv", 1, None)], None, (),
+        ["1 file left out: images/a/1.png"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OF_TABLES)
+def test_rows_are_left_out_with_their_table_or_their_image(tmp_path: Path, case: str) -> None:
+    files, options, patterns, rows, classes, splits, notices = OF_TABLES[case]
+    detection = rs.detect(write(tmp_path / "in", files), "table", leave_out=patterns, **options)
+    for _ in range(2):  # the second listing scans the folder again
+        listing = detection.source.list_samples()
+        references = [sample.reference for sample in listing.samples]
+        names = [None if s.label is None else classes[s.label] for s in listing.samples]
+        assert [
+            (reference["file"], reference["row"], name)
+            for reference, name in zip(references, names, strict=True)
+        ] == rows
+        assert (listing.class_names, listing.splits) == (classes, splits)
+        assert [*map(str, listing.notices)] == notices
+    report = rs.pack(detection.source, tmp_path / "out")
+    assert report.sample_count == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "options", "error"),
+    [
+        (["good.csv", "data"], {}, rs.SourceError),
+        (["good.csv"], {"table": "good.csv"}, rs.OptionError),
+        (["*.png"], {"image_column": "file", "images": "images"}, rs.SourceError),
+        (["images"], {"image_column": "file", "images": "images"}, rs.SourceError),
+    ],
+)
+def test_nothing_of_a_table_is_left(
+    tmp_path: Path, patterns: list[str], options: dict[str, Any], error: type[Exception]
+) -> None:
+    root = write(tmp_path / "in", ROWS | {"data/more.csv": GOOD})
+    source = rs.detect(root, "table", leave_out=patterns, **options).source
+    with pytest.raises(error, match="leave_out") as caught:
+        source.list_samples()
+    assert "cannot leave out" not in str(caught.value)  # that is of formats that read all files
+
+
+def test_archives_arrays_and_lists_are_left_out_or_an_error_says_why_not(tmp_path: Path) -> None:
+    tar, arrays, shards = (tmp_path / name for name in ("tar", "arrays", "shards"))
+    for folder in (tar, arrays, shards):
+        folder.mkdir()
+    for split in ("train", "test"):
+        with tarfile.open(tar / f"{split}-0.tar", "w") as archive:
+            archive.addfile(tarfile.TarInfo(f"{split}.txt"))
+        np.save(arrays / f"x_{split}.npy", np.zeros((3, 4, 4), np.uint8))
+        with rs.ShardWriter(shards / f"{split}.tfrecord") as writer:
+            writer.write_example({"x": 1})
+    voc = {"JPEGImages/{1-3}.jpg": "photo", "SegmentationClass/{1-3}.png": "voc"}
+    lists = "ImageSets/Segmentation"
+    write(tmp_path / "voc", voc | {f"{lists}/train.txt": "1\n", f"{lists}/val.txt": "2\n3\n"})
+    for name, pattern, count in (
+        ("tar", "test-0.tar", 1), ("arrays", "*_test.npy", 3), ("voc", "val.txt", 1)
+    ):  # fmt: skip
+        source = rs.detect(tmp_path / name, leave_out=pattern).source
+        assert len(source.list_samples().samples) == count
+    source = rs.detect(shards, leave_out="test.tfrecord").source
+    with raises(rs.SourceError, match="test.tfrecord"):
+        source.list_samples()
+    with raises(rs.OptionError, option="leave_out", value="x"):
+        rs.detect(shards / "test.tfrecord", leave_out="x")
+
+
+def test_advice_names_files_where_images_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also below more folders than a line of the account has."""
+    monkeypatch.setattr(account, "_KEPT_FOLDERS", 1)
+    names = "".join(f"{n:02}.jpg 1\n" for n in range(1, 11))
+    root = write(tmp_path / "in", SPLITS | {f"{s}/part-{s}.txt": names for s in ("train", "val")})
+    with raises(rs.SourceError) as caught:
+        rs.pack(root, tmp_path / "out")
+    assert re.findall("leave_out='(.*?)'", caught.value.remedy) == [
+        "train/part-train.txt", "val/part-val.txt"
+    ]  # fmt: skip
+    assert "splits='@splits.csv'" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["nothing", "C", "c/11.jpg", "/elsewhere/c", "../in/c"])

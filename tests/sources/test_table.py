@@ -366,6 +366,12 @@ def test_folders_with_metadata_that_do_not_agree(tmp_path: Path) -> None:
         Table(tmp_path).list_samples()
 
 
+def test_metadata_without_the_usual_column(tmp_path: Path) -> None:
+    _write(tmp_path / "metadata.csv", "name,x", "a.png,0.5")
+    with raises(rs.OptionError, option="image_column", value="file_name", match="for image_column"):
+        Table(tmp_path).list_samples()
+
+
 def test_a_folder_of_tables(tmp_path: Path) -> None:
     _write(tmp_path / "b.csv", "x", "2.5")
     _write(tmp_path / "a.csv", "x", "1")

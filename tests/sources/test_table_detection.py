@@ -154,6 +154,37 @@ def test_images_in_several_folders(tmp_path: Path, images: ModuleType, above: st
     assert json.dumps(source.describe()).count(str(tmp_path.name)) <= 1
 
 
+def test_a_column_of_images_without_a_name(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path / "images", [f"{n}.png" for n in range(6)], images)
+    _table(tmp_path / "t.csv", ",label", [f"{n}.png,{CLASSES[n % 2]}" for n in range(6)])
+    reading, source = _source(tmp_path)
+    assert reading.options["image_column"] == "column_0"
+    _check(source, [(tmp_path / f"images/{n}.png", CLASSES[n % 2]) for n in range(6)])
+
+
+def test_tables_that_repeat_class_folders(tmp_path: Path, images: ModuleType) -> None:
+    """All of a head counts, as rows are in the order of their folders; folders are offered, too."""
+    root = tmp_path / "in"
+    for split, starts in (("train", (0, 600)), ("test", (0, 20))):
+        names = {name: range(start, start + 20) for name, start in zip("ab", starts, strict=True)}
+        for name, numbers in names.items():
+            _images(root / split / name, [f"{n}.png" for n in numbers], images)
+        extra = [f"{n}.png,a" for n in range(20)] * 20  # more than 300 rows
+        rows = [f"{n}.png,{name}" for name, numbers in names.items() for n in numbers]
+        _table(root / f"{split}.csv", "file,class", extra + rows if split == "train" else rows)
+    with raises(rs.SourceError) as caught:
+        rs.detect(root).reading  # noqa: B018
+    ways = [with_options(way).partition(": ")[2] for way in caught.value.problems]
+    assert ways == [
+        "format='table' table='test.csv' image_column='file' images='test' label_column='class'",
+        "format='table' table='train.csv' image_column='file' images='train' label_column='class'",
+        "format='folder'",
+    ]
+    for table, count in (("test", 40), ("train", 440)):
+        reading = rs.detect(root, table=f"{table}.csv", images=table)
+        assert rs.pack(reading.source, tmp_path / f"out_{table}").sample_count == count
+
+
 def test_names_in_several_folders_are_ambiguous(tmp_path: Path, images: ModuleType) -> None:
     for folder in ("a", "b"):
         _images(tmp_path / folder, ["1.png"], images)

@@ -234,6 +234,12 @@ def _detect(
     path: PlaceLike, format: str | None, names: Sequence[str], options: Mapping[str, Any]
 ) -> Detection:
     root = as_place(path)
+    if names and not is_folder(root):
+        raise OptionError(
+            f"{option('leave_out')} leaves out what is in a folder, and {root} is a file",
+            option="leave_out",
+            value=names[0],
+        )
     given = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         _check_format(format, given)

@@ -186,14 +186,22 @@ def choose_strongest(
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence; see `choose`.
 
+    An error about several tables has class folders as well.
     `given` has the names of options of the caller, which solve the problem of a candidate.
     """
     best = strongest(candidates)
     if len(best) > 1:
+        folders = [
+            way
+            for way in candidates
+            if way.confidence == Confidence.STRUCTURE != best[0].confidence
+            and all(rows.format == "table" for rows in best)
+            and (way.classes or "class_pattern" in way.options)
+        ]
         ways = [
             f"{candidate.describe()}: {candidate.typed()}"
             + (f", but {candidate.problem}. {candidate.remedy}" if candidate.problem else "")
-            for candidate in best
+            for candidate in (*best, *folders)
         ]
         raise SourceError(
             f"the folder can be read in {len(ways)} ways",

@@ -215,11 +215,10 @@ def _are_named_like_images(line: AccountLine, account: Account, inspector: Inspe
 def _folders_of_read(account: Account) -> set[str]:
     """The folders in which, or below which, files are read."""
     read = {""}
-    for line in account:
-        for folder in line.folders if line.is_read else ():
-            while folder not in read:
-                read.add(folder)
-                folder = posixpath.dirname(folder)  # noqa: PLW2901
+    for folder in account.read_in:
+        while folder not in read:
+            read.add(folder)
+            folder = posixpath.dirname(folder)  # noqa: PLW2901
     return read
 
 
@@ -267,4 +266,16 @@ def check_left_behind(listing: Listing) -> None:
     elif len(paths) > _SHOWN:
         remedy += " and so on"
     texts = [concern.text for concern in concerns]
-    raise SourceError(problem, texts, path=None, remedy=f"{remedy}.", lists_problems=True)
+    remedy = f"{remedy}.{_advice_on_lists(paths)}"
+    raise SourceError(problem, texts, path=None, remedy=remedy, lists_problems=True)
+
+
+def _advice_on_lists(paths: Sequence[str]) -> str:
+    """How to use lists of splits that a reading leaves behind, such as `part-train.txt`."""
+    names = [posixpath.basename(path) for path in paths if path.lower().endswith(".txt")]
+    if len({*map(split_word, names)} - {None}) < 2:
+        return ""
+    return (
+        " To use the splits of these lists, also write the columns name and split to a CSV file, "
+        f"and pass {option('splits', '@splits.csv')}."
+    )

@@ -88,13 +88,13 @@ class ArrayLayout:
         return self.files[named.file].array(named.member)
 
 
-def find_arrays(path: Location) -> ArrayLayout:
+def find_arrays(path: Location, leave_out: Sequence[str] = ()) -> ArrayLayout:
     """Find the arrays of a folder, or of a `.npz` file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
     names = [path.name]
     if is_folder:
-        walk = FileTree(root).walk(root, Account())
+        walk = FileTree(root, leave_out=leave_out).walk(root, Account())
         names = [name for name, _, _ in walk if name.count("/") <= _DEEPEST]
     elif is_array_name(path.name) and not path.name.lower().endswith(".npz"):
         raise SourceError(

@@ -63,7 +63,7 @@ class Arrays(PathSource):
             SourceError: there are no arrays of images, several fit, or a file is damaged.
             FileAccessError: a file cannot be read.
         """
-        layout = find_arrays(self.path)
+        layout = find_arrays(self.path, () if self._tree is None else self._tree.leave_out)
         parts = layout.parts
         labels = _labels(layout)
         class_names: ClassNames | None = None

@@ -169,6 +169,8 @@ class WebDataset(PathSource):
         entries = _visible_entries(path)
         folders = [path / entry.name for entry in entries if entry.kind == "folder"]
         archives = _archives(path) or [a for folder in folders for a in _archives(folder)]
+        if self._tree is not None:
+            archives = [path for path in archives if not self._tree.leaves_out(path)]
         if not archives:
             names = summarize_paths([str(path / entry.name) for entry in entries])
             raise SourceError(f"no .tar archives; found {names}", path=path)

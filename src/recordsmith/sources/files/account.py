@@ -208,6 +208,7 @@ class Account:
         self.explained = dict(explained)
         self._lines: dict[tuple[Any, ...], AccountLine] = {}
         self._of_folder: Counter[str] = Counter()
+        self.read_in: set[str] = set()  # the folders that contain files that are read
         self._left: set[str] = set()
         self._known: list[Collection[str]] = [self._left]  # few, as each is searched
         self._links: list[str] = []
@@ -220,6 +221,10 @@ class Account:
     def __contains__(self, path: str) -> bool:
         """Whether a file was added by its path."""
         return any(path in known for known in self._known)
+
+    def is_read(self, path: str) -> bool:
+        """Whether a file was added by its path as one that is read."""
+        return any(path in known for known in self._known if known is not self._left)
 
     @property
     def file_count(self) -> int:
@@ -237,6 +242,7 @@ class Account:
         """Add files that are read, by their paths relative to the source."""
         if paths:
             self._known.append(paths if isinstance(paths, (set, dict)) else frozenset(paths))
+            self.read_in.update(path.rpartition("/")[0] for path in paths)
             self._add(self._line(role, str(role)), paths)
 
     def read_folders(
@@ -248,6 +254,8 @@ class Account:
             path = join_path(above, folder)
             line.add(path, number, ())
             self._of_folder[path] += number
+            if number:
+                self.read_in.add(path)
         line.add("", 0, itertools.islice(names, _KEPT_NAMES))
 
     def leave(

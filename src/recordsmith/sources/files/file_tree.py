@@ -25,7 +25,7 @@ from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.files.known_names import HIDDEN_LETTERS, is_hidden
 from recordsmith.sources.files.paths import join_path, last_name
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_place
-from recordsmith.support.errors import FileAccessError
+from recordsmith.support.errors import FileAccessError, SourceError, option
 
 HEAD_BYTES = 1 << 16
 MAX_OPENED = 20
@@ -160,7 +160,10 @@ class FileTree:
         self, folder: Location, entries: Iterable[FolderEntry]
     ) -> Iterator[FolderEntry]:
         """What is in a folder and is not left out by the caller, whose names are kept."""
-        path = folder.relative_to(self._top) or ""
+        path = folder.relative_to(self._top)
+        if path is None:
+            yield from entries
+            return
         head = f"{path}/" if path else ""
         self._requested[path] = []
         for entry in entries:
@@ -170,6 +173,12 @@ class FileTree:
                 self._requested[path].append(entry)
             else:
                 yield entry
+
+    def leaves_out(self, place: Location) -> bool:
+        """Whether the caller leaves out a file or folder, or a folder above it."""
+        path = place.relative_to(self._top) if self.leave_out else None
+        above = itertools.accumulate(path.split("/"), join_path) if path else ()
+        return any(matches_any(name, self.leave_out) for name in above)
 
     def walk_images(
         self,
@@ -253,10 +262,6 @@ class FileTree:
 
     def finish(self, account: Account) -> Account:
         """Complete an account: with what the caller leaves out, and what no one reported."""
-        for folder, entries in self._requested.items():
-            for entry in entries:
-                path = join_path(folder, entry.name)
-                account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
         if self.is_detected or "folders" in vars(self):
             for path, scan in self.folders.items():
                 head = f"{path}/" if path else ""
@@ -266,6 +271,18 @@ class FileTree:
                 (path, scan.file_count + len(scan.hidden) + len(scan.special), scan.names)
                 for path, scan in self.folders.items()
             )
+        for folder, entries in sorted(
+            self._requested.items()
+        ):  # not among the files that scans count
+            for entry in entries:
+                files = self._files_of(join_path(folder, entry.name), entry)
+                if (read := next(filter(account.is_read, files), None)) is not None:
+                    raise SourceError(
+                        f"{option('leave_out')} cannot leave out {read}, which this source needs",
+                        path=self.root,
+                        remedy="Move it out of the folder, or pass the other files by name.",
+                    )
+                account.leave(Reason.REQUESTED, files, what="left out")
         if self.inspector is not None:
             account.inspect(self.inspector)
         return account

@@ -12,6 +12,8 @@ from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree
 from recordsmith.stores import Location
 from recordsmith.support.errors import FileAccessError, SourceError, option
 
+_SCANS = (".dcm", ".nii", ".nii.gz")
+
 
 def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
     """The error for the first of some files that is of a format which no source reads."""
@@ -20,6 +22,13 @@ def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
         head = b""
         with suppress(FileAccessError):
             head = path.read(0, HEAD_BYTES)
+        if name.lower().endswith(_SCANS) or head[128:132] == b"DICM":
+            return SourceError(
+                "this is a DICOM or NIfTI file, which is not read as an image",
+                path=path,
+                remedy="Read it with its own library and pack rows from Python: see the page on "
+                "DICOM, NIfTI and GeoTIFF in the documentation.",
+            )
         other = detect_other_format(head)
         if other is None:
             continue

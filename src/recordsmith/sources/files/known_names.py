@@ -52,7 +52,8 @@ def is_table_name(path: str) -> bool:
 
 def is_submission(path: str) -> bool:
     """Whether a table is the form for predictions of a Kaggle competition."""
-    return "submission" in posixpath.basename(path).lower()
+    name = posixpath.basename(path).lower()
+    return "submission" in name or "submit" in name
 
 
 def is_document(path: str) -> bool:

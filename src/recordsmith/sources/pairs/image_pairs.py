@@ -199,7 +199,7 @@ class ImagePairs(TreeSource):
             near = folders[0].images.parent / _VOC_LISTS
             is_inside = near.relative_to(self.root) is not None
             lists = near if is_inside and near.is_folder() else None
-        names = split_lists(entry.name for entry in lists.list_entries()) if lists else {}
+        names = split_lists(entry.name for entry in tree.entries(lists)) if lists else {}
         pairs = _Pairs(tree, tree.account())
         for pair in folders:
             matches = self._match(pairs, pair)
@@ -475,7 +475,7 @@ class _Pairs:
         self.account.read(Role.LIST, read)
         unused = [
             f"{of_lists}/{entry.name}"
-            for entry in lists.list_entries()
+            for entry in self.tree.entries(lists)
             if entry.kind != "folder" and entry.name not in names.values()
         ]
         self.account.leave(Reason.OTHER_FILE, unused, "list", "unused")

@@ -19,6 +19,7 @@ from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
+from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import SourceError, option
 from recordsmith.support.words import count
 
@@ -228,8 +229,11 @@ class RowMarks:
         known_names: Sequence[str] | None,
         notices: list[str],
         path: Location | None = None,
+        kept: Int64Array | slice = slice(None),
     ) -> tuple[npt.NDArray[np.int32] | None, ClassNames | None]:
         """The label of each row, and the names of classes; `known_names` are those of a file.
+
+        `kept` has the numbers of the rows that are not left out.
 
         Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
         are sorted and counted from 0.
@@ -264,7 +268,7 @@ class RowMarks:
         if lists is None and (joined := next(_lists_in(names), None)) is not None:
             way = f"if they are lists, pass {option('label_separator', joined[1])} or another text"
             notices.append(f"classes such as {joined[0]!r:.60}: {way}")
-        if missing := int(np.count_nonzero(values.numbers() < 0)):
+        if missing := int(np.count_nonzero(values.numbers()[kept] < 0)):
             where = f"columns {join_names(values.flags)}" if values.flags else repr(column)
             notices.append(f"{count(missing, 'row')} without a class in {where}")
         check_class_names(names)

@@ -177,8 +177,10 @@ class _CsvFile:
             raise self._error(error, 1) from None
         header_bytes = len(content[: text.tell()].encode())
         self._first = self._text.start + header_bytes, reader.line_num + 1
-        self.nameless = {f"column_{n}" for n, name in enumerate(names) if not name.strip()}
-        self.names = [name.strip() or f"column_{n}" for n, name in enumerate(names)]
+        self.names = column_names(names)
+        self.nameless = {
+            found for found, name in zip(self.names, names, strict=True) if not name.strip()
+        }
         _check_header(path, self.names)
 
     def batches(self) -> Iterator[_CsvBatch]:
@@ -319,6 +321,11 @@ class _CsvFile:
         }
         taken = sum(len(text.encode()) for text in lines[:begin])
         return _CsvBatch(self._table, self.path, arrays, numbers), taken
+
+
+def column_names(cells: Sequence[str]) -> list[str]:
+    """The names of columns by the cells of the first line; those without one are numbered."""
+    return [name.strip() or f"column_{number}" for number, name in enumerate(cells)]
 
 
 def guess_delimiter(name: str, header: str) -> str:

@@ -34,7 +34,7 @@ from recordsmith.sources.tables.box_columns import (
     has_box_names,
     plain_name,
 )
-from recordsmith.sources.tables.csv_rows import guess_delimiter
+from recordsmith.sources.tables.csv_rows import column_names, guess_delimiter
 from recordsmith.sources.tables.label_lists import recognise_label_list
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
@@ -237,7 +237,7 @@ def _first_lines(head: bytes) -> list[str]:
     lines = head.decode("utf-8-sig", "replace").splitlines(keepends=True)
     if lines and len(head) >= 1 << 16:
         lines.pop()  # it may be cut
-    return lines[: _ROWS + 1]
+    return lines
 
 
 def _csv(lines: Sequence[str], name: str) -> dict[str, Sequence[Any]]:
@@ -245,7 +245,7 @@ def _csv(lines: Sequence[str], name: str) -> dict[str, Sequence[Any]]:
         return {}
     names, *rows = list(csv.reader(lines, delimiter=guess_delimiter(name, lines[0])))
     rows = [row for row in rows if len(row) == len(names)]
-    return {column.strip(): [row[number] for row in rows] for number, column in enumerate(names)}
+    return {name: [row[n] for row in rows] for n, name in enumerate(column_names(names))}
 
 
 def _json(lines: Sequence[str]) -> Mapping[str, Sequence[Any]]:
@@ -381,6 +381,7 @@ def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _ImageColu
             continue  # such as epochs, which may be names of images by chance
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
+        probed = [*probed[::3], *probed[1::3], *probed[2::3]]  # the first ones are from all parts
         hits = {folder: lookup.hits(folder, probed) for folder in near}
         candidates = [(len(names), _ImageColumn(column, path)) for path, names in hits.items()]
         for number, images in [*candidates, *_spread_images(column, hits)]:

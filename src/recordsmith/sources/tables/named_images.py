@@ -27,7 +27,7 @@ from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.splits import find_split, sort_splits
 from recordsmith.sources.tables.encoded_rows import MAX_FAULTS
-from recordsmith.stores import FolderEntry, Location
+from recordsmith.stores import FolderEntry
 from recordsmith.support.errors import FileAccessError, SourceError
 from recordsmith.support.words import count
 
@@ -108,22 +108,59 @@ class ImageFinder:
         return None if file is None else (folder + slash + file[0], *file[1:])
 
 
+class _Search:
+    """Finds the images of a tree; a bare name also below its root, if asked."""
+
+    def __init__(self, tree: FileTree, *, is_below: bool) -> None:
+        self._tree, self._is_below = tree, is_below
+        self.finder = ImageFinder(self._entries)
+
+    def find(self, path: str) -> tuple[str, int, int] | None:
+        file = self.finder.find(path)
+        is_bare = "/" not in path and self._is_below
+        if file is None and is_bare and not self.finder.folder("").like(path):
+            match = self._index.find_image(path, [""])
+            if isinstance(match, Found) and not self._is_copied(posixpath.dirname(match.path)):
+                file = self.finder.find(match.path)
+        return file
+
+    def _is_copied(self, folder: str) -> bool:
+        """Whether a folder has a name of the images above it, and so is not that of others."""
+        own = self.finder.folder("").images
+        return not own.isdisjoint(self.finder.folder(folder).images)
+
+    def _entries(self, path: str) -> Iterable[FolderEntry]:
+        place = self._tree.place(path)
+        return () if self._tree.leaves_out(place) else self._tree.entries(place)
+
+    @cached_property
+    def _index(self) -> FileIndex:
+        return FileIndex(self._tree)
+
+
 class NamedImages:
-    """The images in a column; receives the values of the column while the table is listed."""
+    """The images in a column; receives the values of the column while the table is listed.
+
+    left_out: the numbers of the rows whose images the caller leaves out.
+    """
 
     def __init__(
         self,
         column: str,
-        folder: Location,
+        tree: FileTree,
         table_folders: Sequence[str],
         *,
         searches_below: bool = False,
     ) -> None:
-        self.folder = folder
+        """`tree` is that of the folder of the images."""
+        self.folder = tree.root
         self._column = column
         self._table_folders = table_folders
-        self._searches_below = searches_below
-        self._finder = ImageFinder(lambda path: (folder / path if path else folder).list_entries())
+        self._search = _Search(tree, is_below=searches_below)
+        self._finder = self._search.finder
+        # what the caller leaves out is looked up as well, as its rows have no problem
+        whole = _Search(FileTree(tree.root), is_below=searches_below)
+        self._requested = whole if tree.leave_out else None
         self.clear()
 
     def read(self, batch: Any, name: str) -> list[str | None]:
@@ -134,14 +171,18 @@ class NamedImages:
         table_folder = self._table_folders[table]
         for value in values:
             file = folder = None
+            is_left_out = False
             try:
                 path = self._path(value, table_folder)
-                folder = path.rpartition("/")[0]
                 file = self._find(path)
+                is_left_out = file is None and self._is_requested(path)
+                folder = None if is_left_out else path.rpartition("/")[0]
                 problem = f"no image file {value!r}, or several that fit"
             except SourceError as error:
                 problem = error.problem
-            if file is None:
+            if is_left_out:
+                self.left_out.append(len(self._sizes))
+            elif file is None:
                 is_one_of_many = len(self._problems) >= MAX_FAULTS
                 self._problems[len(self._sizes)] = _ONE_OF_MANY if is_one_of_many else problem
                 if value is not None and len(self._missing) < _MAX_SHOWN:
@@ -159,6 +200,7 @@ class NamedImages:
         self._folders: dict[str | None, int] = {None: -1}
         self._row_folders = array("i")
         self._missing: list[str] = []
+        self.left_out = array("q")
         self._problems: dict[int, str] = {}  # of rows without an image
         self._changed: dict[str, tuple[int, str]] = {}  # how images were found by another name
         for names in self._finder.folders.values():
@@ -167,7 +209,7 @@ class NamedImages:
     @property
     def are_missing(self) -> bool:
         """Whether no row has an image that is there."""
-        return len(self._problems) == len(self._sizes)
+        return len(self._problems) + len(self.left_out) == len(self._sizes)
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,): the size of each row's image in bytes; 0 without one."""
@@ -217,8 +259,11 @@ class NamedImages:
             rows = count(len(self._problems), "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
+        if self.left_out:
+            notices.append(f"{count(len(self.left_out), 'row')} skipped: image left out")
         images = sum(len(folder.named) for folder in self._finder.folders.values())
-        if repeated := len(self._sizes) - len(self._problems) - images:
+        left = len(self._problems) + len(self.left_out)
+        if repeated := len(self._sizes) - left - images:
             rows = count(repeated, "row")
             notices.append(f"{rows} with the image of another row: each row is a record")
         unnamed = [
@@ -250,23 +295,13 @@ class NamedImages:
         self._changed[how] = number + 1, first
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
-        """The path, size and version of an image; a bare name is also searched below."""
-        file = self._finder.find(path)
-        is_bare = "/" not in path and self._searches_below
-        if file is None and is_bare and not self._finder.folder("").like(path):
-            match = self._index.find_image(path, [""])
-            if isinstance(match, Found) and not self._is_copied(posixpath.dirname(match.path)):
-                file = self._finder.find(match.path)
+        """The path, size and version of an image."""
+        file = self._search.find(path)
         last = posixpath.basename(path)
         if file is not None and posixpath.basename(file[0]) != last and has_image_name(last):
             self._note(_OTHER_NAME, path)
         return file
 
-    def _is_copied(self, folder: str) -> bool:
-        """Whether a folder has a name of the images above it, and so is not that of others."""
-        own = self._finder.folder("").images
-        return not own.isdisjoint(self._finder.folder(folder).images)
-
-    @cached_property
-    def _index(self) -> FileIndex:
-        return FileIndex(FileTree(self.folder))
+    def _is_requested(self, path: str) -> bool:
+        """Whether an image that was not found is left out by the caller."""
+        return self._requested is not None and self._requested.find(path) is not None

@@ -28,7 +28,7 @@ from recordsmith.format.example.keys import (
     WIDTH,
 )
 from recordsmith.sources.files.account import Account, Role
-from recordsmith.sources.files.file_tree import TreeSource
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.files_reader import versions_of
 from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import (
@@ -195,8 +195,9 @@ class Table(TreeSource):
             MissingExtraError: pyarrow is not installed.
             FileAccessError: a file cannot be read.
         """
-        splits_of_files = self._find_files()
         root = self.root or self.path.parent
+        tree = FileTree(root) if self.root is None else self._take_tree(root)
+        splits_of_files = self._find_files(tree)
         names = [path.relative_to(self.path) or path.name for path in self._paths]
         files = self._versions(root, names)
         is_current = files == self._files and self._image_column is None
@@ -209,14 +210,14 @@ class Table(TreeSource):
             usual = _LABEL_NAME if _LABEL_NAME in named else None
             self._label = next(iter(named)) if len(named) == 1 else usual
         known_names = {**rows.of_lists, **rows.class_names}.get(self._label or "") or None
-        images = self._named_images(root, names, rows)
+        images = self._named_images(tree, names, rows)
         has_images = images is not None or rows.image is not None
         label_columns = self._label_columns(rows, has_images=has_images)
         label = LabelColumn(self._label, label_columns, self._options["label_separator"])
         marks = RowMarks(self._split, self._group, label)
         table = encode_table(
             rows,
-            [*marks.columns(), (self._image_column, images)],
+            [(self._image_column, images), *marks.columns()],
             required=self._split,
             with_lines=has_images,
         )
@@ -225,6 +226,13 @@ class Table(TreeSource):
                 "the table changed while it was read",
                 path=self.path,
                 remedy="Rerun when no program writes to it.",
+            )
+        left_out = [] if images is None else images.left_out
+        kept = np.delete(np.arange(len(table.rows)), left_out)
+        if len(left_out) and not len(kept):
+            raise SourceError(
+                f"{option('leave_out')} leaves out the images of all {len(left_out):,} rows",
+                path=self.path,
             )
         self._check_image_columns(rows, images)
         notices = list(table.notices)
@@ -236,7 +244,7 @@ class Table(TreeSource):
             )
         marks.check(self._paths[0])
         kind = rows.kinds.get(self._label or "")
-        labels, class_names = marks.labels(kind, known_names, notices, self._paths[0])
+        labels, class_names = marks.labels(kind, known_names, notices, self._paths[0], kept)
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
         samples = marks.samples(row_names, table.rows, labels)
         if splits_of_files:
@@ -264,6 +272,8 @@ class Table(TreeSource):
             notices.append(f"captions of images from column {caption!r}")
         if has_images and samples.references is not None:
             samples.references = marks.references(samples.references)
+        if len(left_out):
+            samples = samples.subset(kept)
         own = label_columns or ((self._label,) if self._label is not None else ())
         hidden = (self._image_column, *own, IMAGE, FILENAME, caption) if has_images else ()
         reader = TableReader(
@@ -292,14 +302,13 @@ class Table(TreeSource):
             () if samples.splits is None else tuple(samples.splits[0]),
             self._only_split(),
             arrow_schema=None if has_images else rows.arrow_schema(table.loss),
-        ).with_account(self._account(images))
+        ).with_account(self._account(tree, images))
         return self._listing
 
-    def _account(self, images: NamedImages | None) -> Account | None:
+    def _account(self, tree: FileTree, images: NamedImages | None) -> Account | None:
         """The account of the folder; None if it was not scanned."""
         if self._tree is None or self.root is None:
             return None
-        tree = self._take_tree(self.root)
         account = tree.account()
         paths = {path.relative_to(self.root) for path in self._paths}
         account.read(Role.TABLE, {path for path in paths if path})
@@ -312,22 +321,27 @@ class Table(TreeSource):
         named = {"file" if self.root is None else "folder": last_name(self.path)}
         return {"kind": "Table"} | named | options
 
-    def _find_files(self) -> list[str]:
+    def _find_files(self, tree: FileTree) -> list[str]:
         """Find the files of the table; returns the split of each if they have several."""
         if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
-        metadata = None if self._table is not None else _find_metadata(self.path)
+        metadata = None if self._table is not None else _find_metadata(tree, self.path)
         if self._table is not None:
             tables = [self.path / name.strip() for name in self._table.split(",")]
             if len(set(tables)) < len(tables):
                 raise OptionError(option="table", value=self._table, expected="each file once")
+            if any(map(tree.leaves_out, tables)):
+                expected = f"tables that {option('leave_out')} does not leave out"
+                raise OptionError(option="table", value=self._table, expected=expected)
         elif metadata is not None:
             tables = [metadata]
         else:
-            tables = _list_tables(self.path)
+            tables = _list_tables(tree, self.path)
             if not tables and (self.path / "data").is_folder():
-                tables = _list_tables(self.path / "data")  # as in repositories of Hugging Face
+                tables = _list_tables(
+                    tree, self.path / "data"
+                )  # as in repositories of Hugging Face
         splits = [split_of(path.name) for path in tables]
         if metadata is not None or not all(map(has_split_word, splits)):
             splits = []
@@ -337,7 +351,7 @@ class Table(TreeSource):
                 for entry in self.path.list_entries()
                 if entry.kind == "folder"
                 and not entry.name.startswith(".")
-                and (table := _find_metadata(self.path / entry.name)) is not None
+                and (table := _find_metadata(tree, self.path / entry.name)) is not None
             }
             splits = list(sort_splits(folders))
             tables = [folders[name] for name in splits]
@@ -352,6 +366,7 @@ class Table(TreeSource):
             raise SourceError(
                 f"the folder contains no tables and no {join_names(METADATA_COLUMNS, 'or')}",
                 path=self.path,
+                remedy=f"Check that {option('leave_out')} keeps one." if tree.leave_out else "",
             )
         self._paths = tables
         if self._options["image_column"] is None and self._table is None:
@@ -418,7 +433,7 @@ class Table(TreeSource):
         )
 
     def _named_images(
-        self, root: Location, names: Sequence[str], rows: TableRows
+        self, tree: FileTree, names: Sequence[str], rows: TableRows
     ) -> NamedImages | None:
         """The images that rows name; None if they name none."""
         if self._image_folder is not None and (self._image_column or rows.image) is not None:
@@ -427,14 +442,16 @@ class Table(TreeSource):
             return None
         if self._image_folder is not None:
             folders = [""] * len(names)
-            return NamedImages(self._image_column, self._image_folder, folders, searches_below=True)
+            below = self._image_folder.relative_to(tree.root)
+            images = FileTree(self._image_folder) if below is None else tree.below(below)
+            return NamedImages(self._image_column, images, folders, searches_below=True)
         if self._stream is not None:
             raise OptionError(
                 "a table in memory has no folder that its paths of images are relative to",
                 option="images",
                 remedy=f"Pass {option('images', 'folder')}.",
             )
-        return NamedImages(self._image_column, root, list(map(posixpath.dirname, names)))
+        return NamedImages(self._image_column, tree, list(map(posixpath.dirname, names)))
 
     def _find_captions(self, kinds: Mapping[str, Kind]) -> str | None:
         """The column of the captions, if there is one."""
@@ -511,18 +528,20 @@ def _describe_images(
     return folder.relative_to(table) or folder.relative_to(table.parent) or folder.name
 
 
-def _list_tables(folder: Location) -> list[Location]:
+def _list_tables(tree: FileTree, folder: Location) -> list[Location]:
     return [
         folder / entry.name
-        for entry in folder.list_entries()
+        for entry in tree.entries(folder)
         if entry.name.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES)
         and not entry.name.startswith(".")
         and entry.kind == "object"
+        and not tree.leaves_out(folder)
     ]
 
 
-def _find_metadata(folder: Location) -> Location | None:
-    paths = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
+def _find_metadata(tree: FileTree, folder: Location) -> Location | None:
+    paths = [folder / name for name in METADATA_COLUMNS]
+    paths = [path for path in paths if is_file(path) and not tree.leaves_out(path)]
     if len(paths) > 1:
         raise SourceError(
             f"several tables: {join_names(path.name for path in paths)}; expected one", path=folder

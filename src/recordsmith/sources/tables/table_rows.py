@@ -5,6 +5,7 @@ A reader yields rows in batches of columns; from there on, all formats are the s
 
 from __future__ import annotations
 
+import bisect
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import SourceError
+from recordsmith.support.errors import SourceError, option
 from recordsmith.support.explaining import unknown_word
 from recordsmith.support.problems import Problems
 
@@ -66,7 +67,7 @@ class TableRows(ABC):
         """Check that columns exist; `required` has the option that each is from."""
         for name, option_name in required.items():
             if name not in known:
-                problem = f"{self.paths[0]} has no column {name!r}"
+                problem = f"{self.paths[0]} has no column {name!r} for {option(option_name)}"
                 raise unknown_word(option_name, name, known, problem)
 
 
@@ -192,7 +193,10 @@ def encode_table(
     required: str | None = None,
     with_lines: bool = False,
 ) -> EncodedTable:
-    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two."""
+    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two.
+
+    `columns` get their values; a row whose image is left out has none in those after the images.
+    """
     chosen = [(name, column) for name, column in columns if name is not None and column is not None]
     is_settled = False
     while True:
@@ -208,12 +212,15 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(loss)
-                invalid = list(faults)
+                without_value = {*faults}
                 for name, column in chosen:
                     values = column.read(batch, name)
-                    for row in invalid:
+                    for row in without_value:
                         values[row] = None
                     column.extend(values, number)
+                    if isinstance(column, NamedImages):
+                        first = bisect.bisect_left(column.left_out, len(encoded))
+                        without_value |= {row - len(encoded) for row in column.left_out[first:]}
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
                         for row, value in enumerate(values):
