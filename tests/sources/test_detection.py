@@ -114,8 +114,8 @@ FOLDERS: dict[str, tuple[dict[str, str], str, int, list[str], bool]] = {
         {"{01-10}.jpg": "photo", "{01-10}.png": "numbers"}, "pairs", 10, [], False),
     "masks next to images, in folders": (
         {f"{name}/Imgs/{name}{{01-10}}.{suffix}": content for name in "ab"
-         for suffix, content in (("jpg", "photo"), ("png", "numbers"))} | {"figure.jpg": "photo"},
-        "pairs", 20, [], False),
+         for suffix, content in (("jpg", "photo"), ("png", "numbers"))}
+        | {"figure.jpg": "photo", "figure.png": "photo"}, "pairs", 21, [], False),
     "a list of what folders show": (
         {"train/{10000-10003}.jpg": "photo", "val/{20000-20003}.jpg": "photo",
          "train.txt": "".join(f"train/{n}.jpg\n" for n in range(10000, 10004))},
@@ -137,6 +137,18 @@ def test_an_image_next_to_folders_of_classes(tmp_path: Path) -> None:
     listing = rs.detect(write(tmp_path, files)).source.list_samples()
     assert (listing.class_names, len(listing.samples)) == (("a", "b"), 10)
     assert left_out(listing) == {"outside what is read": ["logo.jpg"]}
+
+
+@pytest.mark.parametrize(
+    ("files", "number"), [({"1.jpg": "photo"}, 1), ({"{1-5}.jpg": "photo"}, 5),
+    ({"{1-4}.jpg": "photo", "a/{1-4}.jpg": "photo", "b/{1-4}.jpg": "photo"}, 4)],
+)  # fmt: skip
+def test_images_without_a_class_that_are_not_few(
+    tmp_path: Path, files: dict[str, str], number: int
+) -> None:
+    root = write(tmp_path, files)
+    with raises(rs.SourceError, match=f"^.*: {number} of [0-9]+ images have no class"):
+        rs.ImageFiles(root, class_pattern="^([a-z]+)/").list_samples()
 
 
 ASKED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {

@@ -71,6 +71,10 @@ GUARD: dict[str, tuple[dict[str, str], str, list[str], list[str], int]] = {
         {f"{name}/img_{name}{{01-30}}.jpg": "photo" for name in "ab"} | {"notes.txt": "".join(
             f"img_{name}{n:02}.jpg {'words ' * 6}\n" * 100 for name in "ab" for n in range(1, 31))},
         "names of images that are not read", ["1 file", "notes.txt"], ["notes.txt"], 60),
+    "a text for each image": (
+        {f"pics/{name}/{name}{{1-5}}.jpg": "photo" for name in "ab"}
+        | {f"notes/{name}{{1-5}}.gt.txt": "abc" for name in "ab"},
+        "not images", ["10 data files", "notes/a1.gt.txt"], ["notes"], 10),
     "a file without a suffix for each image": (
         {f"pics/{name}/{name}{{1-5}}.jpg": "photo" for name in "ab"}
         | {f"notes/{name}/{name}{{1-5}}": "<annotation/>" for name in "ab"},
