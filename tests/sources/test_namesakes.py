@@ -11,7 +11,14 @@ from tests.raising import raises
 
 import recordsmith as rs
 from recordsmith.sources import Coco, Listing, Table, Voc, Yolo
-from recordsmith.sources.files.file_index import FileIndex, Found, LeftOut, Match, Namesake
+from recordsmith.sources.files.file_index import (
+    FOUND_OUTSIDE,
+    FileIndex,
+    Found,
+    LeftOut,
+    Match,
+    Namesake,
+)
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.namesakes import without_namesakes
 from recordsmith.stores import Location, MemoryStore, write_atomically
@@ -38,7 +45,8 @@ def _matches(
     [
         # their folders are known
         ("a/1.jpg b/2.jpg", "a/1.jpg a/2.jpg", Namesake("b/2.jpg")),
-        ("a/1.jpg b/2.jpg", "a/1.jpg c/2.jpg", Namesake("b/2.jpg")),
+        ("a/1.jpg b/2.jpg", "a/1.jpg c/2.jpg", "b/2.jpg"),  # a renamed folder
+        ("a/i/1.jpg b/i/2.jpg", "a/i/1.jpg a/i/2.jpg", Namesake("b/i/2.jpg")),
         ("a/1.jpg b/2.jpg", "/x/a/1.jpg /x/a/2.jpg", Namesake("b/2.jpg")),
         ("a/1.jpg b/2.jpg", r"C:\x\a\1.jpg C:\x\a\2.jpg", Namesake("b/2.jpg")),
         ("A/1.jpg b/2.jpg", "../a/1.jpg ../a/2.jpg", Namesake("b/2.jpg")),
@@ -49,8 +57,8 @@ def _matches(
         ("a/1.jpg b/2.jpg", "a/1.jpg 2.jpg", "b/2.jpg"),
         ("a/1.jpg b/2.jpg", "a/1.jpg /y/2.jpg", "b/2.jpg"),
         # likely folders
-        ("images/1.jpg b/2.jpg", "1.jpg 2.jpg", Namesake("b/2.jpg", is_outside=True)),
-        ("images/1.jpg b/2.jpg", "/x/1.jpg /x/2.jpg", Namesake("b/2.jpg", is_outside=True)),
+        ("images/1.jpg b/2.jpg", "1.jpg 2.jpg", "b/2.jpg"),
+        ("images/1.jpg b/2.jpg", "/x/1.jpg /x/2.jpg", "b/2.jpg"),
         ("images/1.jpg images/b/2.jpg", "1.jpg 2.jpg", "images/b/2.jpg"),
         ("images/1.jpg image/2.jpg", "1.jpg 2.jpg", "image/2.jpg"),
         ("images/1.jpg b/2.jpg", "/x/1.jpg /y/2.jpg", "b/2.jpg"),
@@ -58,6 +66,7 @@ def _matches(
         # copies
         ("images/1.jpg images/b/1.jpg images/b/2.jpg", "1.jpg 2.jpg", Namesake("images/b/2.jpg")),
         ("images/1.jpg image/1.jpg image/2.jpg", "1.jpg 2.jpg", Namesake("image/2.jpg")),
+        ("images/1.jpg images/2.jpg b/2.jpg b/3.jpg b/4.jpg", "1.jpg 2.jpg 3.jpg 4.jpg", "b/4.jpg"),
         ("images/1.jpg image/1.png image/2.png", "1.jpg 2.jpg", Namesake("image/2.png")),
         ("images/1.jpg image/1.png image/2.png", "1 2", Namesake("image/2.png")),
         ("images/1.jpg image/1.png", "1.jpg 1.png", "image/1.png"),
@@ -98,25 +107,31 @@ def _left_out(root: Path, format: Any, *patterns: str) -> tuple[list[str], list[
     return _of(detection.source.list_samples())
 
 
+def _outside(source: Coco | Voc) -> list[str]:
+    """The images that a notice names as outside of the folder of the others."""
+    out = source.root.key.rstrip("/") + "_out"
+    notes = rs.pack(source, out, overwrite=True).notes
+    return [place.rpartition("used ")[2] for place in notes[FOUND_OUTSIDE].places]
+
+
 def test_a_file_about_many_images(tmp_path: Path) -> None:
     for path in ("images/a.jpg", "images/b.jpg", "other/c.jpg"):
         image(tmp_path / path)
     item = {"category_id": 1, "bbox": [4, 5, 10, 10]}
     coco(tmp_path / "x.json", {f"{name}.jpg": [item] for name in "abc"}, {1: "cat"})
-    with pytest.raises(rs.SourceError, match=r"in several folders, pass .*images") as caught:
-        read(Coco(tmp_path), 2)
-    assert "other/c.jpg has the same name" in caught.value.problem
-    whole = Coco(tmp_path, images=tmp_path)  # as the remedy says
-    assert "other/c.jpg" in _of(whole.list_samples())[0]
+    names, _ = _of(Coco(tmp_path).list_samples())
+    assert names == ["images/a.jpg", "images/b.jpg", "other/c.jpg"]
+    assert _outside(Coco(tmp_path)) == ["other/c.jpg"]
     names, notices = _left_out(tmp_path, "coco", "images/b.jpg")
-    assert names == ["images/a.jpg", "x.json/102"]
+    assert names == ["images/a.jpg", "other/c.jpg"]
     assert "1 annotated image left out" in notices
     image(tmp_path / "images" / "c.jpg")
     with raises(rs.SourceError, path=tmp_path, match="all 3 annotated images are left out"):
         _left_out(tmp_path, "coco", "images")
-    image(tmp_path / "other" / "a.jpg")
+    for name in "ab":
+        image(tmp_path / "other" / f"{name}.jpg")
     (tmp_path / "images" / "c.jpg").unlink()
-    with raises(rs.SourceError, remedy=""):  # a folder of copies
+    with raises(rs.SourceError, match="other/c.jpg has the same name"):  # a folder of copies
         read(Coco(tmp_path), 2)
 
 
@@ -124,6 +139,9 @@ def test_a_file_for_each_image(tmp_path: Path) -> None:
     voc(tmp_path, {name: [BOX] for name in "abc"})
     image(tmp_path / "Drawn" / "a.jpg")
     (tmp_path / "JPEGImages" / "a.jpg").unlink()
+    assert _outside(Voc(tmp_path)) == ["Drawn/a.jpg"]
+    for name in "bc":
+        image(tmp_path / "Drawn" / f"{name}.jpg")
     (problem,) = problems_of(Voc(tmp_path))
     assert "Drawn/a.jpg has the same name" in problem
     image(tmp_path / "JPEGImages" / "a.jpg")
@@ -139,7 +157,8 @@ def test_lists_of_images(tmp_path: Path, path: str) -> None:
     voc(tmp_path, {name: [BOX] for name in "abc"})
     mark = "  1" if "_" in path else ""
     write(tmp_path / "ImageSets" / path, "".join(f"{stem}{mark}\n" for stem in "abc"))
-    image(tmp_path / "Drawn" / "b.jpg")
+    for name in "abc":
+        image(tmp_path / "Drawn" / f"{name}.jpg")
     names, notices = _left_out(tmp_path, "voc", "JPEGImages/b.*", "Annotations/b.*")
     assert names == ["JPEGImages/a.jpg", "JPEGImages/c.jpg"]
     assert "1 listed image left out" in notices

@@ -28,12 +28,12 @@ from recordsmith.sources.boxes.source import (
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import (
+    FOUND_OUTSIDE,
     FOUND_WITH_SUFFIX,
     FileIndex,
     Found,
     LeftOut,
     Match,
-    Namesake,
     name_key,
     no_files,
     not_found,
@@ -68,7 +68,6 @@ _LABELS = re.compile(r"(^|/)label(\w*)", re.IGNORECASE)
 _MARK = re.compile(r"\s+(?:-1|0|1)$")  # in lists of one class
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
-_ALL_IMAGES = f"pass the folder that has them all below it with {option('images')}"
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
@@ -372,14 +371,11 @@ def _place(index: FileIndex, folders: list[str], entries: Sequence[Entry]) -> No
         problem = not_found(
             match, name, join_names(folder or "the folder itself" for folder in folders)
         )
-        remedy = image.remedy
-        if isinstance(match, Namesake) and match.is_outside:
-            remedy = remedy or f"If the images are in several folders, {_ALL_IMAGES}."
         entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
         entry.fault = Fault(
             f"{image.where}: {problem}",
             file,
-            remedy=remedy,
+            remedy=image.remedy,
             check=Check.ANNOTATION_WITHOUT_IMAGE,
         )
 
@@ -624,8 +620,8 @@ def _place_image(entry: Entry, name: str, match: Match) -> None:
         entry.image = ""
     elif isinstance(match, Found):
         entry.image = match.path
-        if name == filename:
-            entry.notes += path_notes(match, filename, document)
+        if name == filename or match.change == FOUND_OUTSIDE:
+            entry.notes += path_notes(match, name, document)
         if filename and not _is_own(filename, stem_of(document)):
             entry.notes += path_notes(Found(match.path, _OTHER_NAME), filename, document)
     else:
@@ -712,7 +708,10 @@ def _with_lists(
     folders = [layout.images.rstrip("/"), layout.base.rstrip("/")]
     left_out: set[str] = set()
     lines = {
-        path: [(line, _MARK.sub("", text)) for line, text in read_lines(index.root / path)]
+        path: [
+            (line, text if stem_of(text) in by_stem else _MARK.sub("", text))
+            for line, text in read_lines(index.root / path)
+        ]
         for paths in lists.values()
         for path in paths
     }

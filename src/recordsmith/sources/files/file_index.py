@@ -26,6 +26,7 @@ from recordsmith.support.words import common_prefix
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"
+FOUND_OUTSIDE = "images were found outside of the folder of the others"
 FOUND_WITH_SUFFIX = "images were found under another suffix than in their annotation"
 
 _MAX_NAMESAKES = 64  # that are compared for each name
@@ -45,13 +46,9 @@ class LeftOut(NamedTuple):
 
 
 class Namesake(NamedTuple):
-    """Another file with the name, relative to the root; see `without_namesakes`.
-
-    is_outside: whether it only is outside of the folders of the other images.
-    """
+    """Another file with the name, relative to the root; see `without_namesakes`."""
 
     path: str
-    is_outside: bool = False
 
 
 Match: TypeAlias = Found | LeftOut | Namesake | list[str]
@@ -132,11 +129,9 @@ class FileIndex:
         best = self._nearest(candidates, plain, folders, near)
         return self._match(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
 
-    def namesakes(self, path: str, *, any_suffix: bool) -> list[str]:
-        """The files with the name of a file, in any folder; or images with any suffix and case."""
-        if any_suffix:
-            return self._by_stem.get(name_key(stem_of(path)), [])
-        return self._by_name.get(posixpath.basename(path), [])
+    def images_in(self, folder: str) -> list[str]:
+        """The images directly in a folder."""
+        return self._images_of.get(folder, [])
 
     def _match(self, path: str, how: str | None) -> Match:
         return Found(path, how) if path in self._known else LeftOut(path)
@@ -148,7 +143,9 @@ class FileIndex:
         """
         if len(paths) > _MAX_NAMESAKES:
             paths = self._by_last_two.get(_last_two(name), paths)
-        if not 1 < len(paths) <= _MAX_NAMESAKES:
+        if len(paths) > _MAX_NAMESAKES:
+            return [path for path in paths if path in self._known] or paths[:1]
+        if len(paths) < 2:
             return paths
         ends, start = _ends(name), near.split("/")[:-1]
 
@@ -156,11 +153,20 @@ class FileIndex:
             folder = posixpath.dirname(path)
             preference = len(folders) - folders.index(folder) if folder in folders else 0
             nearness = _common(path.split("/")[:-1], start)
-            return _common(_ends(path), ends), preference, nearness, path in self._known
+            return _common(_ends(path), ends), preference, nearness, folder in self._folders
 
         ranks = list(map(rank, paths))
         best = [path for path, its in zip(paths, ranks, strict=True) if its == max(ranks)]
-        return best if best[0] in self._known else best[:1]
+        return [path for path in best if path not in self._known][:1] or best
+
+    @cached_property
+    def _folders(self) -> set[str]:
+        """Those of files that are not left out."""
+        return set(map(posixpath.dirname, self.paths))
+
+    @cached_property
+    def _images_of(self) -> dict[str, list[str]]:
+        return _grouped(filter(has_image_name, self.all_paths), posixpath.dirname)
 
     @cached_property
     def _by_last_two(self) -> dict[str, list[str]]:

@@ -371,7 +371,7 @@ class FileTree:
             path.removeprefix(head) for path in self.foreign if path.startswith(head)
         )
         tree._listings, tree._heads = self._listings, self._heads
-        if folder in self.folders:
+        if "folders" in vars(self) and folder in self.folders:
             tree.is_complete = self.is_complete
             tree.folders = {
                 path[len(head) :]: replace(scan, path=path[len(head) :])

@@ -11,18 +11,25 @@ import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from recordsmith.sources.files.file_index import FileIndex, Match, Namesake, name_key
-from recordsmith.sources.files.paths import is_absolute, with_slashes
+from recordsmith.sources.files.file_index import (
+    FOUND_OUTSIDE,
+    FileIndex,
+    Found,
+    Match,
+    Namesake,
+    name_key,
+)
+from recordsmith.sources.files.images import stem_of
+from recordsmith.sources.files.paths import with_slashes
 from recordsmith.support.words import common_prefix
 
 
-class _Group(NamedTuple):
-    """The names in one folder that lead to files in one folder.
+class _Place(NamedTuple):
+    """A folder with files that were found.
 
-    is_renamed: whether these files have another suffix or spelling.
+    is_renamed: whether they have another suffix or spelling than in their annotation.
     """
 
-    named: str
     folder: str
     is_renamed: bool
 
@@ -32,73 +39,69 @@ def without_namesakes(
 ) -> list[Match]:
     """What was found for the names of one annotation file, with a `Namesake` for each wrong file.
 
-    Where the folders in a name lead to its file, as `a/1.jpg` does, no name that begins in the same
-    way leads elsewhere: `a/2.jpg` and `b/2.jpg` are in `a/` and `b/`. Names without such folders
-    lead to `folders` if one of them does, and not to copies: to a folder that has the names of
-    images that were found in another one.
+    Names with one folder lead to the folders that have most of its parts: `a/1.jpg` is in `a/`, so
+    `a/2.jpg` is not `b/2.jpg`. And they do not lead to copies: to a folder that has the names of
+    images that were found in another one. A note says which other files are outside of `folders`
+    if some are in them.
 
     Args:
         found: each name, and what `FileIndex.find_image` returned.
         folders: where it looked first.
     """
-    groups: dict[_Group, dict[int, str]] = {}
+    groups: dict[str, dict[_Place, dict[int, str]]] = {}
     for number, (name, match) in enumerate(found):
         if not isinstance(match, list):
-            last = posixpath.basename(match.path)
-            named, _, file = with_slashes(name).rpartition("/")
-            group = _Group(named, posixpath.dirname(match.path), last != file)
-            groups.setdefault(group, {})[number] = match.path
+            named, _, last = with_slashes(name).rpartition("/")
+            folder, _, file = match.path.rpartition("/")
+            places = groups.setdefault(named, {})
+            places.setdefault(_Place(folder, last != file), {})[number] = match.path
     matches = [match for _, match in found]
-    if len(groups) < 2:  # as usual
-        return matches
-    starts = {group: _unmatched_start(group) for group in groups}
-    known = {start for group, start in starts.items() if start != _parts(group.named)}
-    wrong = {
-        group: False
-        for group, start in starts.items()
-        if any(start[:length] in known for length in range(len(start)))
-    }
-    loose: dict[str, list[_Group]] = {}
-    for group in groups.keys() - wrong:
-        if starts[group] == _parts(group.named):
-            loose.setdefault(group.named, []).append(group)
-    for same in loose.values():
-        paths = {group: groups[group].values() for group in same}
-        wrong |= dict.fromkeys(_outside(same, folders), True)
-        wrong |= dict.fromkeys(_copies(index, paths), False)
-    for group, is_outside in wrong.items():
-        for number, path in groups[group].items():
-            matches[number] = Namesake(path, is_outside)
+    for named, places in groups.items():
+        if len(places) > 1:
+            shared = {place: _shared_end(named, place.folder) for place in places}
+            for place, paths in places.items():
+                if shared[place] < max(shared.values()) or _are_copies(index, place, places):
+                    for number, path in paths.items():
+                        matches[number] = Namesake(path)
+            for place in _outside(places, folders):
+                for number in places[place]:
+                    match = matches[number]
+                    if isinstance(match, Found) and match.change is None:
+                        matches[number] = match._replace(change=FOUND_OUTSIDE)
     return matches
 
 
-def _outside(groups: Sequence[_Group], folders: Collection[str]) -> list[_Group]:
-    """The groups outside of the likely folders, if others are in one."""
-    likely = [f"{group.folder}/" for group in groups if group.folder in folders]
+def are_copies(names: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether the images of a folder are copies of others: most names of the fewer are in both."""
+    own, known = set(names), set(others)
+    return min(len(own), len(known)) < 2 * len(own & known)
+
+
+def _are_copies(
+    index: FileIndex, place: _Place, places: Mapping[_Place, Mapping[int, str]]
+) -> bool:
+    """Whether a folder has copies of the images that were found in one of the others."""
+    key = _stem_key if place.is_renamed else posixpath.basename
+    own = {key(path) for path in index.images_in(place.folder)}
+    return any(
+        are_copies(own, map(key, paths.values()))
+        for other, paths in places.items()
+        if other.folder != place.folder
+    )
+
+
+def _stem_key(path: str) -> str:
+    return name_key(stem_of(path))
+
+
+def _outside(places: Iterable[_Place], folders: Collection[str]) -> list[_Place]:
+    """The places outside of the likely folders, if others are in one."""
+    likely = tuple(f"{place.folder}/" for place in places if place.folder in folders)
     if not likely or "/" in likely:
         return []
-    return [group for group in groups if not f"{group.folder}/".startswith((*likely,))]
+    return [place for place in places if not f"{place.folder}/".startswith(likely)]
 
 
-def _copies(index: FileIndex, paths: Mapping[_Group, Iterable[str]]) -> list[_Group]:
-    """The groups in folders that have the names of files in the folder of another group."""
-    copied: set[tuple[str, bool]] = set()
-    for group in paths if len({group.folder for group in paths}) > 1 else ():
-        for path in paths[group]:
-            for is_renamed in (False, True):
-                folders = map(posixpath.dirname, index.namesakes(path, any_suffix=is_renamed))
-                copied.update((folder, is_renamed) for folder in folders if folder != group.folder)
-    return [group for group in paths if (group.folder, group.is_renamed) in copied]
-
-
-def _unmatched_start(group: _Group) -> tuple[str, ...]:
-    """The first parts of the folder in names: those that are not in the folder of their files."""
-    named, folder = _parts(group.named), _parts(group.folder)[1:]
-    return named[: len(named) - len(common_prefix([named[::-1], folder[::-1]]))]
-
-
-def _parts(folder: str) -> tuple[str, ...]:
-    """The parts of a path, of which the first says what the others are relative to."""
-    plain = name_key(posixpath.normpath(folder) if folder else "")
-    parts = tuple(plain.split("/")) if plain not in ("", ".") else ()
-    return parts if is_absolute(plain) else (".", *parts)
+def _shared_end(named: str, folder: str) -> int:
+    """How many of the last parts of two folders are the same."""
+    return len(common_prefix([name_key(path).split("/")[::-1] for path in (named, folder)]))

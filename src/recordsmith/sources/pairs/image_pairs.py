@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -213,9 +213,11 @@ class ImagePairs(TreeSource):
         account = pairs.account
         account.read(Role.IMAGE, [sample.name for sample in samples])
         account.read(Role.MASK, {reference_of(sample)["mask"] for sample in samples})
-        tables = _class_tables(tree, pairs)
+        tables = _class_tables(tree, pairs) if self._table is None else {}
         described = [*self._description(tree), *tables]
         account.read(Role.CLASS_NAMES, described)
+        for path in account.others(pairs.tables):
+            account.leave_other(path)
         places = [*used, *map(tree.place, described), *([] if lists is None else [lists])]
         tree.leave_others(places, account, "outside the folders of images and masks")
         classes = None
@@ -228,7 +230,7 @@ class ImagePairs(TreeSource):
         return Listing(
             samples,
             PairReader(self.root, colours or None, classes, self._palette(samples)),
-            classes or self._mask_classes(samples, tables),
+            classes or self._mask_classes(samples, described, tables),
             pairs.notices,
             sort_splits(sample.split for sample in samples if sample.split is not None),
             only_split([], self.root),
@@ -286,17 +288,24 @@ class ImagePairs(TreeSource):
         if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
             path = relative_place(self.root, self._colours, as_location).relative_to(self.root)
             named += [path] if path else []
-        return [path for path in named if is_file(tree.root / path)]
+        places = {path: tree.root / path for path in named}
+        return [
+            path for path, place in places.items() if is_file(place) and not tree.leaves_out(place)
+        ]
 
     def _mask_classes(
-        self, samples: Sequence[Sample], tables: Mapping[str, ClassNames]
+        self,
+        samples: Sequence[Sample],
+        described: Collection[str],
+        tables: Mapping[str, ClassNames],
     ) -> ClassNames | None:
         """The names of the numbers in masks: of the file of colours, lists or tables, or VOC."""
         if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
             text = read_text(relative_place(self.root, self._colours, as_location))
             return tuple(name or None for _, name in parse_colour_table(text))
-        if is_file(listed := self.root / _CLASS_NAMES):
-            return tuple(name for _, name in read_lines(listed) if name != "__ignore__")
+        if _CLASS_NAMES in described:
+            lines = read_lines(self.root / _CLASS_NAMES)
+            return tuple(name for _, name in lines if name != "__ignore__")
         if tables:
             first, *others = tables.items()
             for path, names in others:
@@ -315,22 +324,24 @@ def _class_tables(tree: FileTree, pairs: _Pairs) -> dict[str, ClassNames]:
     """The tables of pixel values and class names next to masks, and the names by number."""
     tables: dict[str, ClassNames] = {}
     for path in pairs.tables:
-        lines = read_lines(tree.place(path), path)
-        if not lines or lines[0][1].partition(",")[0].strip().lower() != "pixel value":
-            pairs.account.leave_other(path)
+        head = tree.head(path).decode("utf-8-sig", "replace").partition(",")[0]
+        if head.strip().lower() != "pixel value":
             continue
+        lines = read_lines(tree.place(path), path)
         names: dict[int, str] = {}
         for line, text in lines[1:]:
             value, _, name = text.partition(",")
             number = int(value) if re.fullmatch(r" *[0-9]{1,5} *", value) else None
             if number is None or number > _HIGHEST_NUMBER or not name.strip() or number in names:
                 raise SourceError(
-                    f"{path}:{line}: found {text!r}; expected a pixel value and a class name",
-                    path=tree.root,
+                    f"found {text!r:.60}; expected a pixel value and a class name",
+                    path=path,
+                    line=line,
                     remedy="Correct the line, or leave the file out.",
                 )
             names[number] = name.strip().strip('"')
-        tables[path] = tuple(map(names.get, range(max(names, default=-1) + 1)))
+        if names:
+            tables[path] = tuple(map(names.get, range(max(names) + 1)))
     return tables
 
 

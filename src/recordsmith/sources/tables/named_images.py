@@ -21,6 +21,7 @@ from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, without_suffix
+from recordsmith.sources.files.namesakes import are_copies
 from recordsmith.sources.files.paths import is_absolute, join_path, leaves_folder, with_slashes
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.numbered import Coding, References, RowNames
@@ -114,6 +115,7 @@ class _Search:
     def __init__(self, tree: FileTree, *, is_below: bool) -> None:
         self._tree, self._is_below = tree, is_below
         self.finder = ImageFinder(self._entries)
+        self._copied: dict[str, bool] = {}
 
     def find(self, path: str) -> tuple[str, int, int] | None:
         file = self.finder.find(path)
@@ -125,9 +127,11 @@ class _Search:
         return file
 
     def _is_copied(self, folder: str) -> bool:
-        """Whether a folder has a name of the images above it, and so is not that of others."""
-        own = self.finder.folder("").images
-        return not own.isdisjoint(self.finder.folder(folder).images)
+        """Whether a folder has copies of the images above it, and so is not that of others."""
+        if folder not in self._copied:
+            own, above = self.finder.folder(folder).images, self.finder.folder("").images
+            self._copied[folder] = are_copies(own, above)
+        return self._copied[folder]
 
     def _entries(self, path: str) -> Iterable[FolderEntry]:
         place = self._tree.place(path)

@@ -179,8 +179,8 @@ def _flat(raw: msgspec.Raw) -> msgspec.Raw:
     """The numbers of keypoints end to end, where each has a list of its three."""
     if not _NESTED.match(raw):
         return raw
-    lists = msgspec.json.decode(raw, type=list)
-    if not all(isinstance(values, list) and len(values) == 3 for values in lists):
+    lists = _decoded(raw)
+    if lists is None or not all(isinstance(values, list) and len(values) == 3 for values in lists):
         return raw
     return msgspec.Raw(msgspec.json.encode([value for values in lists for value in values]))
 
@@ -195,7 +195,15 @@ def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
         return ()
     if not text.startswith(b"[") or _NESTED.match(text):
         return None
-    return raw if is_declared else msgspec.json.decode(raw, type=list)
+    return raw if is_declared else _decoded(raw)
+
+
+def _decoded(raw: msgspec.Raw) -> list[Any] | None:
+    """A list; None if a number in it exceeds those of floats."""
+    try:
+        return msgspec.json.decode(raw, type=list)
+    except msgspec.DecodeError:
+        return None
 
 
 def _is_id(value: object) -> bool:

@@ -52,7 +52,7 @@ from recordsmith.sources.boxes.yolo_rows import (
 )
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.account import Reason, Role
-from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
+from recordsmith.sources.files.file_index import FileIndex, Found, name_key, no_files, not_found
 from recordsmith.sources.files.file_tree import MAX_OPENED, FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
@@ -161,10 +161,12 @@ def _names_files(tree: FileTree) -> Iterator[str]:
     return filter(_is_names_file, tree.files(".txt", ".names", ".labels"))
 
 
-def _may_be_read(tree: FileTree, labels: Sequence[str]) -> bool:
-    """Whether there are names of classes, or one of some label files has the name of an image."""
-    images = (stem_of(name) for folder in tree.folders.values() for name in folder.images)
-    return any(_names_files(tree)) or not {*map(stem_of, labels)}.isdisjoint(images)
+def _may_be_read(tree: FileTree) -> bool:
+    """Whether there are names of classes, or a text has the name of an image."""
+    if any(_names_files(tree)):
+        return True
+    images = {name_key(stem_of(name)) for scan in tree.folders.values() for name in scan.images}
+    return any(name_key(stem_of(path)) in images for path in tree.files(".txt"))
 
 
 def _is_description(path: str, head: bytes) -> bool:
@@ -266,7 +268,7 @@ class Yolo(
         """The first label files; those of images without objects are empty."""
         paths = list(islice(tree.files(cls.box_format.suffix), MAX_OPENED))
         known = [path for path in paths if cls.box_format.matches(tree.head(path))]
-        if known and _may_be_read(tree, known):
+        if known and _may_be_read(tree):
             return known
         labels = [path for path in paths if not (_is_names_file(path) or tree.head(path).strip())]
         return labels if labels and any(_names_files(tree)) else []
