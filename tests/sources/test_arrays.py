@@ -191,6 +191,16 @@ def test_numbers_are_features_with_their_shape(
         assert features["y"] == [0.5, 1, 2, 3][number]
 
 
+def test_labels_of_some_splits_are_a_feature(tmp_path: Path) -> None:
+    arrays = {"x_train.npy": NOISE[:6], "y_train.npy": LABELS[:6], "x_test.npy": NOISE[6:]}
+    source = Arrays(_put(tmp_path, _arrays(arrays)))
+    listing = source.list_samples()
+    assert listing.class_names is None
+    assert any("y_train" in notice and "x_test" in notice for notice in listing.notices)
+    found = [features["y"] for split, _, _, features in _read(source) if split == "train"]
+    assert found == LABELS[:6].tolist()
+
+
 def test_more_arrays_are_features(tmp_path: Path) -> None:
     boxes = np.arange(36, dtype=np.int32).reshape(9, 4)
     data = npz_bytes(images=NOISE, labels=LABELS, boxes=boxes, mean=np.zeros((12, 10)))

@@ -17,6 +17,7 @@ from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.formats import BOX_SUFFIXES, FORMATS, OPTIONS, SourceOptions
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import with_options
 
 from ..places import new_place
 from ..raising import raises
@@ -137,6 +138,19 @@ def test_an_image_next_to_folders_of_classes(tmp_path: Path) -> None:
     listing = rs.detect(write(tmp_path, files)).source.list_samples()
     assert (listing.class_names, len(listing.samples)) == (("a", "b"), 10)
     assert left_out(listing) == {"outside what is read": ["logo.jpg"]}
+
+
+@pytest.mark.parametrize("splits", [[""], ["train/", "val/"]])
+def test_class_folders_of_images_with_masks(tmp_path: Path, splits: list[str]) -> None:
+    """Their classes are not read, and a hint has the option that reads them."""
+    ends = {"jpg": "photo", "png": "numbers"}
+    files = {f"{s}{name}/{{1-5}}.{end}": ends[end] for s in splits for name in "ab" for end in ends}
+    reading = rs.detect(write(tmp_path, files)).reading
+    pattern = "^[^/]+/([^/]+)/" if len(splits) > 1 else "^([^/]+)/"
+    assert reading.format == "pairs"
+    assert f"class_pattern={pattern!r}" in with_options(reading.hints["class_pattern"])
+    listing = rs.detect(tmp_path, class_pattern=pattern).source.list_samples()
+    assert (listing.class_names, len(listing.samples)) == (("a", "b"), 10 * len(splits))
 
 
 @pytest.mark.parametrize(

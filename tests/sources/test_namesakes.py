@@ -185,6 +185,18 @@ def test_lists_of_yolo(tmp_path: Path) -> None:
         _left_out(tmp_path, "yolo", "data/*.jpg")
 
 
+def test_a_label_file_of_an_image_that_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "classes.txt", "cat\n")
+    for path in ("images/a", "images/b", "other/b"):
+        image(tmp_path / f"{path}.jpg")
+        write(tmp_path / "labels" / f"{path[-1]}.txt", ROW)
+    detection = rs.detect(tmp_path, "yolo", leave_out="images/b.jpg")
+    (problem,) = problems_of(detection.source, 1)
+    assert "other/b.jpg and of images/b.jpg" in problem
+    names, _ = _left_out(tmp_path, "yolo", "b.jpg")
+    assert names == ["images/a.jpg"]
+
+
 @pytest.mark.parametrize(("copy", "is_found"), [("a.png", False), ("c.png", True)])
 def test_rows(tmp_path: Path, copy: str, is_found: bool) -> None:
     for path in ("a.png", f"more/{copy}", "more/b.png"):

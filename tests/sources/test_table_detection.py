@@ -23,6 +23,7 @@ from recordsmith.support.errors import with_options
 
 from ..raising import raises
 from ..reading import read_sample
+from .drawn_folders import write
 from .source_contract import SourceContract, left_out
 
 CLASSES = ("cat", "dog", "horse")
@@ -432,3 +433,18 @@ def test_heads_of_tables_with_repeated_values(
     assert head is not None
     assert rows <= len(head.columns["text"]) <= min(300, 2 * rows)
     assert head.columns["number"] == [str(n) for n in range(len(head.columns["text"]))]
+
+
+def test_splits_do_not_share_images_whose_names_others_have(tmp_path: Path) -> None:
+    """Rows of `val` name `0.jpg`, which is in `train/` and in `val/`."""
+    files = {"train/{0-3}.jpg": "photo", "val/{0-3}.jpg": "photo"}
+    rows = "".join(f"{n}.jpg,c{n % 2},{split}\n" for split in ("train", "val") for n in range(4))
+    root = write(tmp_path / "x", files | {"labels.csv": f"image,label,split\n{rows}"})
+    with raises(rs.SourceError, match="train and val have the image train/0.jpg") as caught:
+        rs.detect(root).source.list_samples()
+    assert "val/0.jpg" in caught.value.problem
+    rows = "".join(f"{s}/{n}.jpg,c{n % 2},{s}\n" for s in ("train", "val") for n in range(4))
+    (root / "labels.csv").write_text(f"image,label,split\n{rows}")
+    listing = rs.detect(root).source.list_samples()
+    images = {sample.reference["image"] for sample in listing.samples if sample.reference}
+    assert len(images) == 8

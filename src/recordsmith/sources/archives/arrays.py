@@ -21,7 +21,7 @@ from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
-from recordsmith.sources.problems import count_notice
+from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.samples import Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.source import Listing
 from recordsmith.sources.tables.encoded_rows import referenced_row
@@ -99,6 +99,14 @@ class Arrays(PathSource):
         read = (layout.root / name for name in layout.files)
         account = self._files_account(Role.ARRAY, read)
         others = layout.others if account is None else []
+        labelled = [part.labels for part in parts if part.labels is not None]
+        without = [part.images.place for part in parts if part.labels is None]
+        if labelled and without:
+            names = join_names(array.place for array in labelled)
+            layout.notices.append(
+                f"{names} stored as the feature {labelled[0].feature}, not as classes, because "
+                f"{join_names(without)} has no labels"
+            )
         notices = (*layout.notices, *count_notice(others, "file", "of other types not packed"))
         return Listing(
             samples, reader, class_names, notices, tuple(splits[0]), layout.only_split

@@ -26,7 +26,8 @@ _DOCUMENTS = frozenset(
 )
 _DOCUMENT_SUFFIXES = (
     *(".md", ".rst", ".pdf", ".html", ".htm", ".doc", ".docx", ".py", ".ipynb", ".sh", ".bib"),
-    *(".url", ".log", ".m", ".cff", ".toml", ".lock", ".cfg", ".ini", ".bat"),
+    *(".url", ".log", ".m", ".cff", ".toml", ".lock", ".cfg", ".ini", ".bat", ".ps1"),
+    *(".md5", ".sha1", ".sha256", ".onnx", ".pth", ".ckpt", ".dvc"),
 )
 _SYSTEM_NAMES = frozenset(
     (
@@ -57,7 +58,7 @@ def is_submission(path: str) -> bool:
 
 
 def is_document(path: str) -> bool:
-    """Whether a file is named like documentation, terms of use or a program."""
+    """Whether a file is named like documentation, terms of use, a program or a model."""
     name = posixpath.basename(path).lower()
     stem = name.partition(".")[0].rstrip("0123456789-_ ")
     return name.endswith(_DOCUMENT_SUFFIXES) or stem in _DOCUMENTS

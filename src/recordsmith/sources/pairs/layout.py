@@ -546,6 +546,9 @@ def _names_of_groups(pair: _Pair) -> dict[str, str]:
     depth = parts.index("*") if "*" in parts else len(parts)
     paths = [_split(path) for path in pair.folders]
     names = {path[depth] for path in paths if path[:depth] == parts[:depth] and len(path) > depth}
+    if pair.images.folder == pair.masks.folder and len(folder_splits(names)) == len(names) > 0:
+        depth += 1  # train/cat/x.jpg, train/cat/x.png
+        names = {path[depth] for path in paths if len(path) > depth}
     if len(names) < 2 or any(map(is_like_split, names)):
         return {}
     pattern = "^" + "[^/]+/" * depth + "([^/]+)/"

@@ -233,6 +233,22 @@ class NamedImages:
         numbers = np.array([*(names.index(name or "") for name in of_folders), 0], np.int32)
         return names, numbers[np.array(self._row_folders, np.int32)]
 
+    def in_several_splits(self, splits: Coding) -> dict[str, set[str]]:
+        """The images of rows in several splits, and these splits."""
+        images = sum(len(folder.named) for folder in self._finder.folders.values())
+        if images == len(self._sizes):
+            return {}
+        names, numbers = splits
+        of_images: dict[bytes, set[int]] = {}
+        for row, number in enumerate(numbers.tolist()):
+            path = bytes(self._paths[self._path_ends[row] : self._path_ends[row + 1]])
+            of_images.setdefault(path, set()).add(number)
+        return {
+            path.decode("utf-8", "surrogateescape"): {names[number] for number in of_image}
+            for path, of_image in of_images.items()
+            if path and len(of_image) > 1
+        }
+
     def references(self, names: RowNames) -> References:
         """The references of rows, with the `image` of each that has one, relative to the folder."""
 

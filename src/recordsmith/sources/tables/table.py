@@ -36,10 +36,11 @@ from recordsmith.sources.files.paths import (
     common_version,
     is_file,
     is_folder,
+    join_path,
     last_name,
     relative_place,
 )
-from recordsmith.sources.numbered import RowNames
+from recordsmith.sources.numbered import Coding, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
@@ -257,6 +258,8 @@ class Table(TreeSource):
             if samples.splits is None and (splits := images.splits()) is not None:
                 samples.splits = splits
                 notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
+            if samples.splits is not None:
+                self._check_splits(images, samples.splits)
             samples.sizes = samples.sizes + images.sizes()
             samples.versions = images.versions(version)
             samples.references = images.references(row_names)
@@ -315,6 +318,26 @@ class Table(TreeSource):
         if images is not None and (above := images.folder.relative_to(self.root)) is not None:
             images.add_to(account, above)
         return tree.finish(account)
+
+    def _check_splits(self, images: NamedImages, splits: Coding) -> None:
+        """Check that rows of several splits do not share images whose names others have, too."""
+        tree = self._tree
+        if tree is None or tree.inspector is None or tree.inspector.is_chosen:
+            return
+        above = images.folder.relative_to(tree.root) or ""
+        for path, names in images.in_several_splits(splits).items():
+            image = join_path(above, path)
+            folder, _, name = image.rpartition("/")
+            others = (below for below, scan in tree.folders.items() if name in scan.images)
+            if (other := next((below for below in others if below != folder), None)) is not None:
+                shown = join_names(sort_splits(names))
+                raise SourceError(
+                    f"rows of {shown} have the image {image}, and {join_path(other, name)} has "
+                    "the same name",
+                    path=self.path,
+                    remedy=f"Write the folders in the names, such as {folder}/{name}; or pass "
+                    f"{option('images', folder or '.')}, if all images are in it.",
+                )
 
     def describe(self) -> Mapping[str, Any]:
         options = {name: value for name, value in self._options.items() if value is not None}

@@ -544,6 +544,14 @@ class _Samples:
                 elif entry is not exact[0]:
                     entry.annotation = ""
                     entry.notes = tuple(n for n in entry.notes if n[0] != OTHER_SPELLING)
+        for image in sorted(filter(has_image_name, self._index.left_out)):
+            found = self._labels.find(image)
+            if isinstance(found, Found) and (user := users.get(found.path)) is not None:
+                user.fault = Fault(
+                    f"the label file of {user.image} and of {image}, which is left out",
+                    found.path,
+                    remedy=f"Leave {user.image} out as well, or rename it.",
+                )
 
 
 def _folders_above(path: str) -> Iterator[str]:
