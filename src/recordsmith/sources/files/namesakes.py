@@ -8,7 +8,9 @@ annotation file show where its images are.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 from recordsmith.sources.files.file_index import (
@@ -59,10 +61,11 @@ def without_namesakes(
     for named, places in groups.items():
         if len(places) > 1:
             shared = {place: _shared_end(named, place.folder) for place in places}
-            for place, paths in places.items():
-                if shared[place] < max(shared.values()) or _are_copies(index, place, places):
-                    for number, path in paths.items():
-                        matches[number] = Namesake(path)
+            most = max(shared.values())
+            elsewhere = [place for place in places if shared[place] < most]
+            for place in {*elsewhere, *_copies(index, places)}:
+                for number, path in places[place].items():
+                    matches[number] = Namesake(path)
             for place in _outside(places, folders):
                 for number in places[place]:
                     match = matches[number]
@@ -71,27 +74,32 @@ def without_namesakes(
     return matches
 
 
-def are_copies(names: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether the images of a folder are copies of others: most names of the fewer are in both."""
-    own, known = set(names), set(others)
-    return min(len(own), len(known)) < 2 * len(own & known)
+def are_copies(own: int, others: int, shared: int) -> bool:
+    """Whether a folder has copies of others: most names of the fewer images are in both."""
+    return 2 * shared > min(own, others)
 
 
-def _are_copies(
-    index: FileIndex, place: _Place, places: Mapping[_Place, Mapping[int, str]]
-) -> bool:
-    """Whether a folder has copies of the images that were found in one of the others."""
-    key = _stem_key if place.is_renamed else posixpath.basename
-    own = {key(path) for path in index.images_in(place.folder)}
-    return any(
-        are_copies(own, map(key, paths.values()))
-        for other, paths in places.items()
-        if other.folder != place.folder
-    )
+def _copies(index: FileIndex, places: Mapping[_Place, Mapping[int, str]]) -> list[_Place]:
+    """The places in folders with copies of the images that were found in another one."""
+    found: dict[tuple[bool, str], set[_Place]] = {}
+    for place, paths in places.items():
+        for is_renamed, path in product((False, True), paths.values()):
+            found.setdefault((is_renamed, _key(path, is_renamed)), set()).add(place)
+    copies = []
+    for place in places:
+        own = {(place.is_renamed, _key(p, place.is_renamed)) for p in index.images_in(place.folder)}
+        shared = Counter(chain.from_iterable(found.get(name, ()) for name in own))
+        if any(
+            other.folder != place.folder and are_copies(len(own), len(places[other]), number)
+            for other, number in shared.items()
+        ):
+            copies.append(place)
+    return copies
 
 
-def _stem_key(path: str) -> str:
-    return name_key(stem_of(path))
+def _key(path: str, is_renamed: bool) -> str:
+    """What images with one name have in common, also with another suffix or spelling."""
+    return name_key(stem_of(path)) if is_renamed else posixpath.basename(path)
 
 
 def _outside(places: Iterable[_Place], folders: Collection[str]) -> list[_Place]:

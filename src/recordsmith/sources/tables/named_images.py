@@ -130,7 +130,7 @@ class _Search:
         """Whether a folder has copies of the images above it, and so is not that of others."""
         if folder not in self._copied:
             own, above = self.finder.folder(folder).images, self.finder.folder("").images
-            self._copied[folder] = are_copies(own, above)
+            self._copied[folder] = are_copies(len(own), len(above), len(own & above))
         return self._copied[folder]
 
     def _entries(self, path: str) -> Iterable[FolderEntry]:
