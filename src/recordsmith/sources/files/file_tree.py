@@ -136,6 +136,7 @@ class FileTree:
         self._heads: dict[str, bytes] = {}
         self._room = _MAX_LISTED
         self._requested: dict[str, list[FolderEntry]] = {}
+        self._of_requested: dict[str, list[str]] = {}
         self.is_complete = True  # whether `folders` has all folders, once it is known
 
     def place(self, path: str) -> Location:
@@ -271,9 +272,8 @@ class FileTree:
                 (path, scan.file_count + len(scan.hidden) + len(scan.special), scan.names)
                 for path, scan in self.folders.items()
             )
-        for folder, entries in sorted(
-            self._requested.items()
-        ):  # not among the files that scans count
+        # after the files that scans count, of which they are none
+        for folder, entries in sorted(self._requested.items()):
             for entry in entries:
                 files = self._files_of(join_path(folder, entry.name), entry)
                 if (read := next(filter(account.is_read, files), None)) is not None:
@@ -297,14 +297,16 @@ class FileTree:
         ]
 
     def _files_of(self, path: str, entry: FolderEntry) -> list[str]:
-        """A file, or the files below a folder."""
+        """A file, or the files below a folder, which is listed once."""
         if entry.kind != "folder":
             return [path]
-        hidden = Account()
-        walk = FileTree(self._top / path).walk(self._top / path, hidden, follows_links=False)
-        files = [name for name, _, _ in walk]
-        files += (name for line in hidden.left_out for name in line.names)
-        return [f"{path}/{name}" for name in files]
+        if path not in self._of_requested:
+            hidden = Account()
+            walk = FileTree(self._top / path).walk(self._top / path, hidden, follows_links=False)
+            files = [name for name, _, _ in walk]
+            files += (name for line in hidden.left_out for name in line.names)
+            self._of_requested[path] = [f"{path}/{name}" for name in files]
+        return self._of_requested[path]
 
     def _path(self, folder: Location, name: str) -> str:
         """The path relative to the root of a path relative to a folder."""
@@ -366,6 +368,7 @@ class FileTree:
             return self
         tree, head = FileTree(self.root / folder), f"{folder}/"
         tree.leave_out, tree._requested, tree._top = self.leave_out, self._requested, self._top
+        tree._of_requested = self._of_requested
         tree.matched = self.matched
         tree.foreign = frozenset(
             path.removeprefix(head) for path in self.foreign if path.startswith(head)
