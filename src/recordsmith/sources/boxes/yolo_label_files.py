@@ -1,9 +1,7 @@
 """Finds YOLO's label files: in labels/ like the image in images/, next to it, or in labels/ nearby.
 
-Or in annotations/ instead of labels/.
-
-Suffixes and folders may be in other letter case; names also in another Unicode form or encoded as
-in URLs.
+annotations/ may be there instead of labels/. Suffixes and folders may be in other letter case;
+names also in another Unicode form or encoded as in URLs.
 """
 
 from __future__ import annotations

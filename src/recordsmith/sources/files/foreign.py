@@ -24,7 +24,7 @@ def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
             head = path.read(0, HEAD_BYTES)
         if name.lower().endswith(_SCANS) or head[128:132] == b"DICM":
             return SourceError(
-                "this is a DICOM or NIfTI file, which is not read as an image",
+                "this is a DICOM or NIfTI file by its name or content; neither is read as an image",
                 path=path,
                 remedy="Read it with its own library and pack rows from Python: see the page on "
                 "DICOM, NIfTI and GeoTIFF in the documentation.",
