@@ -147,6 +147,17 @@ def test_the_corners_of_a_rotated_box(tmp_path: Path) -> None:
     assert (notes, "image/object/keypoint/x" in features) == ([], False)
 
 
+@pytest.mark.parametrize("points", [[[8, 6, 2], [8, 6, 777], [8, 6, 2]], [8, 6, 777] * 3])
+def test_keypoints_with_a_number_beyond_floats(tmp_path: Path, points: Any) -> None:
+    image(tmp_path / "a.jpg")
+    item = {"category_id": 1, "bbox": [4, 5, 10, 10], "keypoints": points}
+    path = tmp_path / "x.json"
+    _with_points(path, {"a.jpg": [item]}, {1: PERSON})
+    path.write_text(path.read_text().replace("777", "1e400"))
+    (found,) = problems_of(Coco(tmp_path))
+    assert found.startswith("x.json, annotation 1")
+
+
 @pytest.mark.parametrize(
     ("points", "problem", "clipped"),
     [

@@ -21,7 +21,7 @@ from recordsmith.sources.files.file_index import (
 )
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.namesakes import without_namesakes
-from recordsmith.stores import Location, MemoryStore, write_atomically
+from recordsmith.stores import Location, MemoryStore, as_folder, write_atomically
 
 from .annotated import coco, image, problems_of, read, voc, write
 
@@ -90,11 +90,19 @@ def test_where_the_other_images_are(files: str, names: str, last: Namesake | str
         ("b", "1.jpg", [Found("a/1.jpg")]),  # or there would be two
         ("b/3.jpg", "images/3.jpg b/3.jpg", [Found("images/3.jpg"), LeftOut("b/3.jpg")]),
         ("b/2.jpg", "a/1.jpg a/2.jpg", [Found("a/1.jpg"), Namesake("b/2.jpg")]),
+        ("a/1.jpg", "1.jpg", [LeftOut("a/1.jpg")]),  # not the copy of equal rank
     ],
 )
 def test_images_that_are_left_out(left_out: str, names: str, expected: list[Match]) -> None:
-    files = "a/1.jpg b/1.jpg b/2.jpg images/3.jpg b/3.jpg 3.jpg"
+    files = "a/0.jpg a/1.jpg b/1.jpg b/2.jpg images/3.jpg b/3.jpg 3.jpg"
     assert _matches(files, names.split(), ["images", ""], left_out.split()) == expected
+
+
+def test_many_copies_that_are_left_out() -> None:
+    files = " ".join(f"copies/{number}/7.jpg" for number in range(70))
+    assert len(_matches(files, ["7.jpg"], [""], ["copies"])) == 1
+    assert isinstance(_matches(files, ["7.jpg"], [""], ["copies"])[0], LeftOut)
+    assert _matches(f"{files} x/7.jpg", ["7.jpg"], [""], ["copies"]) == [Found("x/7.jpg")]
 
 
 def _of(listing: Listing) -> tuple[list[str], list[str]]:
@@ -166,6 +174,28 @@ def test_lists_of_images(tmp_path: Path, path: str) -> None:
         (tmp_path / file).unlink()
     (problem,) = problems_of(Voc(tmp_path), 1)
     assert "Drawn/b.jpg has the same name" in problem
+
+
+def test_listed_names_that_end_like_marks(tmp_path: Path) -> None:
+    voc(tmp_path, {name: [BOX] for name in ("cat 0", "cat 1", "cat 2")})
+    write(tmp_path / "ImageSets" / "Main" / "train.txt", "cat 0\ncat 1\n")
+    names, _ = _of(Voc(tmp_path).list_samples())
+    assert names == ["JPEGImages/cat 0.jpg", "JPEGImages/cat 1.jpg"]
+
+
+def test_comments_before_the_first_element(tmp_path: Path) -> None:
+    voc(tmp_path, {name: [BOX] for name in "ab"})
+    for path in (tmp_path / "Annotations").iterdir():
+        path.write_text("<!-- by <a@x.org>, - <object> -->" + path.read_text())
+    assert rs.detect(tmp_path).reading.format == "voc"
+
+
+def test_a_folder_of_images_is_listed_without_those_around_it(tmp_path: Path) -> None:
+    image(tmp_path / "photos" / "0.jpg")
+    tree = FileTree(as_folder(tmp_path))
+    below = tree.below("photos")
+    assert "folders" not in vars(tree)
+    assert [entry.name for entry in below.entries(below.root)] == ["0.jpg"]
 
 
 def test_lists_of_yolo(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ _KEY = re.compile(
 )
 _OF_ONE_IMAGE = re.compile(rb'"(image"\s*:\s*\{|predicted_iou")')  # of Segment Anything
 _NESTED = re.compile(rb"\[\s*\[")
+_HUGE = re.compile(rb"[eE]\+?\d{3}|\d{300}")  # a number that may exceed those of floats
 _TASK = re.compile(r"(?:instances|person_keypoints)(?=[^/]*$)")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
@@ -195,7 +196,7 @@ def _keypoints(raw: msgspec.Raw, *, is_declared: bool) -> Points | None:
         return ()
     if not text.startswith(b"[") or _NESTED.match(text):
         return None
-    return raw if is_declared else _decoded(raw)
+    return raw if is_declared and not _HUGE.search(text) else _decoded(raw)
 
 
 def _decoded(raw: msgspec.Raw) -> list[Any] | None:
