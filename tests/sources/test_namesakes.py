@@ -115,10 +115,9 @@ def _left_out(root: Path, format: Any, *patterns: str) -> tuple[list[str], list[
     return _of(detection.source.list_samples())
 
 
-def _outside(source: Coco | Voc) -> list[str]:
+def _outside(source: Coco | Voc, folder: Path) -> list[str]:
     """The images that a notice names as outside of the folder of the others."""
-    out = source.root.key.rstrip("/") + "_out"
-    notes = rs.pack(source, out, overwrite=True).notes
+    notes = rs.pack(source, folder.with_name(f"{folder.name}_packed")).notes
     return [place.rpartition("used ")[2] for place in notes[FOUND_OUTSIDE].places]
 
 
@@ -129,7 +128,7 @@ def test_a_file_about_many_images(tmp_path: Path) -> None:
     coco(tmp_path / "x.json", {f"{name}.jpg": [item] for name in "abc"}, {1: "cat"})
     names, _ = _of(Coco(tmp_path).list_samples())
     assert names == ["images/a.jpg", "images/b.jpg", "other/c.jpg"]
-    assert _outside(Coco(tmp_path)) == ["other/c.jpg"]
+    assert _outside(Coco(tmp_path), tmp_path) == ["other/c.jpg"]
     names, notices = _left_out(tmp_path, "coco", "images/b.jpg")
     assert names == ["images/a.jpg", "other/c.jpg"]
     assert "1 annotated image left out" in notices
@@ -147,7 +146,7 @@ def test_a_file_for_each_image(tmp_path: Path) -> None:
     voc(tmp_path, {name: [BOX] for name in "abc"})
     image(tmp_path / "Drawn" / "a.jpg")
     (tmp_path / "JPEGImages" / "a.jpg").unlink()
-    assert _outside(Voc(tmp_path)) == ["Drawn/a.jpg"]
+    assert _outside(Voc(tmp_path), tmp_path) == ["Drawn/a.jpg"]
     for name in "bc":
         image(tmp_path / "Drawn" / f"{name}.jpg")
     (problem,) = problems_of(Voc(tmp_path))
