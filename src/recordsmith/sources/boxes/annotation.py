@@ -54,9 +54,9 @@ _OUTLINES = (
     f"outlines were packed with their box only; {option('object_masks', 'instance')} adds masks"
 )
 _NAMELESS = "attributes without a name were left out"
-_PROLOG = re.compile(
-    rb"(?:[^<]|<!--(?:[^-]|-(?!->))*+-->|<(?!!--)[?!][^>]*>)*+"
-)  # what may be before the first element
+_PROLOG = re.compile(rb"(?:[^<]|<!--(?:[^-]|-(?!->))*+-->|<(?!!--)[?!][^>]*>)*+")
+"""What may be before the first element of XML."""
+
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
 _UTF16_STARTS = (

@@ -156,7 +156,8 @@ class FileIndex:
             return _common(_ends(path), ends), preference, nearness, folder in self._folders
 
         ranks = list(map(rank, paths))
-        best = [path for path, its in zip(paths, ranks, strict=True) if its == max(ranks)]
+        highest = max(ranks)
+        best = [path for path, place in zip(paths, ranks, strict=True) if place == highest]
         return [path for path in best if path not in self._known][:1] or best
 
     @cached_property

@@ -213,7 +213,7 @@ class ImagePairs(TreeSource):
         account = pairs.account
         account.read(Role.IMAGE, [sample.name for sample in samples])
         account.read(Role.MASK, {reference_of(sample)["mask"] for sample in samples})
-        tables = _class_tables(tree, pairs) if self._table is None else {}
+        tables = _class_tables(pairs) if self._table is None else {}
         described = [*self._description(tree), *tables]
         account.read(Role.CLASS_NAMES, described)
         for path in account.others(pairs.tables):
@@ -320,14 +320,14 @@ class ImagePairs(TreeSource):
         return VOC_CLASSES if all(map(_OF_VOC.search, masks)) else None
 
 
-def _class_tables(tree: FileTree, pairs: _Pairs) -> dict[str, ClassNames]:
+def _class_tables(pairs: _Pairs) -> dict[str, ClassNames]:
     """The tables of pixel values and class names next to masks, and the names by number."""
     tables: dict[str, ClassNames] = {}
     for path in pairs.tables:
-        head = tree.head(path).decode("utf-8-sig", "replace").partition(",")[0]
+        head = pairs.tree.head(path).decode("utf-8-sig", "replace").partition(",")[0]
         if head.strip().lower() != "pixel value":
             continue
-        lines = read_lines(tree.place(path), path)
+        lines = read_lines(pairs.tree.place(path), path)
         names: dict[int, str] = {}
         for line, text in lines[1:]:
             value, _, name = text.partition(",")

@@ -144,10 +144,9 @@ class _Folder:
         self.path, self.highest_key = scan.path, scan.highest_key
         self.plain: dict[str, str] = {}
         self.by_pattern: defaultdict[NamePattern, dict[str, str]] = defaultdict(dict)
-        stems = {os.path.splitext(name)[0] for name in scan.images}
-        is_doubled = 3 * len(stems) <= 2 * len(scan.images)  # x.png next to x.jpg
-        for name in scan.images:
-            stem, suffix = os.path.splitext(name)
+        parts = [os.path.splitext(name) for name in scan.images]
+        is_doubled = 3 * len({stem for stem, _ in parts}) <= 2 * len(parts)  # x.png next to x.jpg
+        for name, (stem, suffix) in zip(scan.images, parts, strict=True):
             self.plain[stem] = name
             match = _AFFIXES.fullmatch(stem)
             head, core, tail = match.group("head", "core", "tail") if match else ("", stem, "")

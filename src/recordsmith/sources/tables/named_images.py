@@ -235,8 +235,7 @@ class NamedImages:
 
     def in_several_splits(self, splits: Coding) -> dict[str, set[str]]:
         """The images of rows in several splits, and these splits."""
-        images = sum(len(folder.named) for folder in self._finder.folders.values())
-        if images == len(self._sizes):
+        if not self._repeated_count:
             return {}
         names, numbers = splits
         of_images: dict[bytes, set[int]] = {}
@@ -281,10 +280,8 @@ class NamedImages:
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
         if self.left_out:
             notices.append(f"{count(len(self.left_out), 'row')} skipped: image left out")
-        images = sum(len(folder.named) for folder in self._finder.folders.values())
-        left = len(self._problems) + len(self.left_out)
-        if repeated := len(self._sizes) - left - images:
-            rows = count(repeated, "row")
+        if self._repeated_count:
+            rows = count(self._repeated_count, "row")
             notices.append(f"{rows} with the image of another row: each row is a record")
         unnamed = [
             posixpath.join(folder, name)
@@ -293,6 +290,12 @@ class NamedImages:
             for name in names.unnamed()
         ]
         return notices + count_notice(unnamed, "image", "without a row skipped")
+
+    @property
+    def _repeated_count(self) -> int:
+        """How many rows have the image of another row."""
+        images = sum(len(folder.named) for folder in self._finder.folders.values())
+        return len(self._sizes) - len(self._problems) - len(self.left_out) - images
 
     def _path(self, value: str | None, table_folder: str) -> str:
         """The path of the image that a row names, relative to the folder of all images."""
